@@ -71,7 +71,7 @@ def test_a_stretch_is_told_with_its_culprit():
 
     assert found is not None
     assert (found.cause, found.begin_ps, found.end_ps, found.busy) == ("input", 0, 5 * MS, False)
-    assert found.sentence == "waits 5.00 ms for input: mostly `data.py:29 collate` (1 call of 4.00 ms)"
+    assert found.sentence == "waits 5.00 ms for input: mostly `data.py:29 collate`"
     assert trace.name_of(found.event) == "data.py(29): collate"
 
 

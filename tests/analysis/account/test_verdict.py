@@ -61,10 +61,7 @@ def test_a_cause_without_which_the_step_would_be_as_long_is_not_the_limit() -> N
 
     assert (found.name, found.cause, found.share_percent) == ("host_bound", "host_compute", 40.0)
     assert found.sentence == "host-bound: 40.0 % of each step is computation on the host; fixing saves most"
-    assert found.evidence[1] == (
-        "computation on the device takes 60.0 %, but other work runs beside it: without it the step would be only"
-        " 1.0 % shorter"
-    )
+    assert found.evidence[1] == "computation on the device takes 60.0 %, but other work runs beside it"
 
 
 def test_where_no_cause_alone_shortens_the_step_much_the_longest_is_the_limit() -> None:
@@ -153,15 +150,13 @@ def test_of_a_step_that_only_waits_for_a_core_nothing_else_is_the_limit() -> Non
     )
 
 
-def test_a_change_that_gains_little_does_not_decide_and_one_sentence_says_what_it_is_about() -> None:
+def test_a_change_that_gains_little_does_not_decide() -> None:
     """A run that computes for 65 % of each step was called communication-bound."""
     shares = {"device_compute": 65.0, "communication": 16.0, "python": 19.0}
     found = judge_account(account(shares), FirstChange(("communication",), 9.0))
 
     assert (found.name, found.share_percent) == ("compute_bound", 65.0)
-    assert found.evidence[1] == (
-        "no known change shortens that much; the next cause that can be shortened is communication, 16.0 %"
-    )
+    assert len(found.evidence) == 1  # that it is about something else stands above the advice
 
 
 def test_a_change_that_gains_more_than_its_cause_takes_in_the_step_shown_does_not_decide() -> None:
@@ -210,7 +205,7 @@ def test_a_cause_whose_place_another_one_takes_is_said_to_gain_little() -> None:
     rival.rows[0] = replace(rival.rows[0], gain_ps=5 * 10**9)
 
     assert judge_account(rival).evidence[1] == (
-        "taking away waiting for launches alone would save only 5.0 %; computation on the device takes over"
+        "computation on the device comes close behind: shortening only one of the two saves little"
     )
 
 
@@ -244,8 +239,7 @@ def test_the_headline_names_the_culprit_and_the_evidence_its_place_and_that_the_
 
     assert verdict.sentence == "input-bound: 58.3 % of each step is input, mostly `__getitem__`"
     assert verdict.evidence[0] == (
-        "58.3 % of each step is input, while the GPU is idle; most of it is "
-        "`train.py:9 __getitem__` (1 call of 5.00 ms, 41.7 % of the step)"
+        "58.3 % of each step is input, while the GPU is idle; most of it is `train.py:9 __getitem__`"
     )
 
 

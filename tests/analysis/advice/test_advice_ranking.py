@@ -194,7 +194,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | M0--------M1--------
         host main | a---------a---------
         """,
-        "100.0 % of each step is computation on the host: `a` (1 call of 10.00 ms)",
+        "100.0 % of each step is computation on the host: `a`",
         "make the computation itself cheaper",
     ),
     "computation of a device": (

@@ -27,12 +27,12 @@ STORIES = {
     "no host side": (
         "gpu0 s | K1--K2--K1--K2--K1--K2--K1--K2--",
         "compute-bound: 100.0 % of each step is computation on the device, mostly `kernel`",
-        "100.0 % of each step is computation on the device: `kernel` (1 call of 4.00 ms)",
+        "100.0 % of each step is computation on the device: `kernel`",
     ),
     "no device side": (
         "host main | M0------M1------M2------\nhost main | L1-S----L2-S----L3-S----\ngpu0 s |",
         "unknown: 62.5 % of each step is waiting for unrecorded devices, mostly `cudaStreamSynchronize`",
-        "62.5 % of each step is waiting for unrecorded devices: `cudaStreamSynchronize` (1 call of 5.00 ms)",
+        "62.5 % of each step is waiting for unrecorded devices: `cudaStreamSynchronize`",
     ),
 }
 MISSING = {"no steps": "step marks", "no host side": "host activity", "no device side": "device activity"}

@@ -68,7 +68,7 @@ def test_input_percent_and_verdict() -> None:
     said = "input-bound: 30.0 % of each step is input, mostly `IteratorGetNext`"
     assert body["verdict_text"] == said
     assert body["verdict_evidence"] == [
-        "30.0 % of each step is input: `IteratorGetNext` (1 call of 3.00 ms), while the GPU is idle",
+        "30.0 % of each step is input: `IteratorGetNext`, while the GPU is idle",
         "computation on the device takes as long, within the noise, 30.0 %",
     ]
 

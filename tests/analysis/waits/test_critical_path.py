@@ -32,9 +32,7 @@ def test_a_device_whose_launches_nothing_recorded_is_the_path_all_the_same():
     found = report(draw("tpu0 Steps | W0--------\ntpu0 Modules | m---      \ntpu0 ops | k---k---"))
 
     assert parts(found) == {"device_compute": 8, "unknown": 2}
-    assert (
-        found.findings[0] == "longest part: 80.0 % of each step is computation on the device: `k` (2 calls of 4.00 ms)"
-    )
+    assert found.findings[0] == "longest part: 80.0 % of each step is computation on the device: `k` (2 calls)"
 
 
 @gallery("""
@@ -105,10 +103,7 @@ def test_the_path_is_that_of_the_median_step_and_every_step_is_listed():
     assert [(row["step"], row["duration_ms"], row["host_compute_ms"], row["is_median"]) for row in found.steps] == [
         (0, 6, 4, False), (1, 8, 6, True), (2, 13, 5, False), (3, 2, 0, False),
     ]  # fmt: skip
-    assert (
-        found.findings[0]
-        == "longest part: 75.0 % of the median step is computation on the host: `a` (1 call of 6.00 ms)"
-    )
+    assert found.findings[0] == "longest part: 75.0 % of the median step is computation on the host: `a`"
 
 
 def test_of_several_hosts_the_one_whose_step_takes_longest_is_the_path():
@@ -124,10 +119,7 @@ def test_a_capture_without_steps_is_one_path():
     found = report(draw("host main | a---b-\nhost main | c"))
 
     assert parts(found) == {"host_compute": 6}
-    assert found.findings == (
-        "100.0 % of the capture is computation on the host; "
-        "the largest part is `a` (3.00 ms in 1 call, 50.0 % of the capture)",
-    )
+    assert found.findings == ("100.0 % of the capture is computation on the host; the largest part is `a`",)
 
 
 @settings(max_examples=80, deadline=None)

@@ -10,7 +10,7 @@ from stepscope.analysis.account.causes import MEANING, TERMS, Cause
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.evidence import Known
 from stepscope.analysis.account.long_steps import LongSteps
-from stepscope.report import Cell, Field, Role, clean, duration_text, percent, round_ms, shorten_name
+from stepscope.report import Cell, Field, Role, clean, percent, round_ms, shorten_name
 from stepscope.report.columns import rows_in_ms
 from stepscope.vocabulary.python import plain_built_in
 
@@ -18,7 +18,6 @@ _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
 _MOST_NUMBERS = 4  # steps that a sentence lists by number
 _WORTH_NAMING = 0.05  # of a cause's time
-_ALL_OF_CALLS = 1.1  # times what a step waits for calls: where they last longer, most of them is said to be a part
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 
 FIELDS: tuple[Field, ...] = (
@@ -149,8 +148,9 @@ def cause_cells(causes_ps: Sequence[Sequence[int]]) -> list[dict[str, Cell]]:
 
 
 def cause_sentence(account: StepAccount, row: AccountRow) -> str:
-    """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls of 1.3 ms), while the GPU
-    is idle`.
+    """What one cause of an account is spent on: `87.0 % of each step is input: ... (16 calls), while the GPU is idle`.
+
+    The share is its only figure of time: that of the bar and of the headline.
     """
     culprit = row.culprit
     share, idle = share_sentence(account, row), _while_idle(account, row)
@@ -159,8 +159,7 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     if culprit.ps >= _NEARLY_ALL * row.ps:
         return f"{share}: {describe_culprit(culprit)}{idle}"
     part = "most of it is" if 2 * culprit.ps > row.ps else "the largest part is"
-    part_share = f"{account.percent(culprit.ps):.1f} % of {account.the_step}"
-    return f"{share}{idle}; {part} {describe_culprit(culprit, part_share)}"
+    return f"{share}{idle}; {part} {describe_culprit(culprit)}"
 
 
 def share_sentence(account: StepAccount, row: AccountRow) -> str:
@@ -208,11 +207,12 @@ def words_of_row(account: StepAccount, row: AccountRow) -> str:
     return cause_words(row.cause) if account.devices else without_devices.get(row.cause, cause_words(row.cause))
 
 
-def describe_culprit(culprit: Culprit, share: str = "") -> str:
-    """A culprit in words: `` `train.py:9 __getitem__` (16 calls of 1.3 ms, SHARE), inside it `queue.py:5 get```."""
+def describe_culprit(culprit: Culprit) -> str:
+    """A culprit in words: `` `train.py:9 __getitem__` (16 calls), inside it `queue.py:5 get```."""
+    calls = f" ({culprit.calls:,} calls)" if (culprit.calls or 0) > 1 else ""
     inside = f", inside it `{shorten_name(clean(culprit.inside), _LONGEST_NAME)}`" if culprit.inside else ""
     inside += f", {culprit.statement.describe()}" if culprit.statement is not None else ""
-    return f"`{culprit_name(culprit)}` ({_calls_text(culprit)}{f', {share}' if share else ''}){inside}"
+    return f"`{culprit_name(culprit)}`{calls}{inside}"
 
 
 def shorten_op(name: str) -> str:
@@ -237,17 +237,6 @@ def where_to_look(culprit: Culprit) -> str:
         return f"in `{culprit_name(culprit)}`"
     name = f"`{shorten_name(clean(culprit.name), _LONGEST_NAME)}`"
     return f"at {culprit.statement.place}, {'in ' if culprit.file else ''}{name}"
-
-
-def _calls_text(culprit: Culprit) -> str:
-    """`16 calls of 1.3 ms`; `4.85 ms in 1 call` of calls that spend the rest on something else, or beside the step."""
-    whole = duration_text(round_ms(culprit.ps))
-    if culprit.calls is None:
-        return f"{whole} by samples of the stack"
-    calls = f"{culprit.calls} call{'' if culprit.calls == 1 else 's'}"
-    if culprit.length_ps > _ALL_OF_CALLS * culprit.ps:
-        return f"{whole} in {calls}"
-    return f"{calls} of {duration_text(round_ms(culprit.ps / max(culprit.calls, 1)))}"
 
 
 def _while_idle(account: StepAccount, row: AccountRow) -> str:

@@ -73,7 +73,7 @@ CAUSES: dict[Cause, CauseTerms] = {
         "what happens was not recorded", "unexplained", "unknown", "nothing that was recorded"),
     Cause.INPUT: CauseTerms(
         "the step waits for its batch, or the batch is being made", "input", "input_bound",
-        next="watch the input: it is close to slowing the step down (stepscope input-pipeline)"),
+        next="see which stage or function of the input takes the time (stepscope input-pipeline)"),
     Cause.PYTHON: CauseTerms("the loop's thread runs Python", "Python in the loop", "host_bound"),
     # Where a device takes part; else it is the computation.
     Cause.HOST_COMPUTE: CauseTerms("the host computes", "computation on the host", "host_bound"),

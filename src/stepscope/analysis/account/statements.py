@@ -30,6 +30,7 @@ from stepscope.vocabulary.lines import holds_statements
 from stepscope.vocabulary.python import SampledStatement, below_packages, is_of_user, place_of, statement_of
 
 _MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
+_NEARLY_ALL = 0.9  # of it: the rest is not worth a word
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class Statement:
         return f"{self.file}:{self.line}"
 
     def describe(self) -> str:
-        """What is known of it in words: `90 % of that at train.py:14, in self.db.execute`."""
+        """What is known of it in words: `mostly at train.py:14, in self.db.execute`."""
         called = f", in {self.called}" if self.called else ""
-        return f"{100 * self.share:.0f} % of that at {self.place}{called}"
+        return f"{'' if self.share >= _NEARLY_ALL else 'mostly '}at {self.place}{called}"
 
 
 def has_statements(trace: HostTrace, line: int) -> bool:

@@ -72,7 +72,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         round(_percent(limit, account), 4),
         _headline(account, limit, limiting),
         limit.cause,
-        (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
+        (cause_sentence(account, limit), *_list_others(account, limit, limiting)),
     )
 
 
@@ -200,10 +200,8 @@ def _is_busy_first(account: StepAccount, limit: AccountRow, limiting: AccountRow
     return limit is limiting and account.rows[0].cause == CONTENTION and limit is not account.rows[0]
 
 
-def _list_others(
-    account: StepAccount, limit: AccountRow, limiting: AccountRow, changed: AccountRow | None
-) -> Iterator[str]:
-    """What a reader would ask next: why not the longest cause, what the first advice is about, what comes then."""
+def _list_others(account: StepAccount, limit: AccountRow, limiting: AccountRow) -> Iterator[str]:
+    """What a reader would ask next: why not the longest cause, and what comes then; the most important first."""
     busy = next((row for row in account.rows if row.cause == CONTENTION), limit)
     is_said = limit is busy or _is_busy_first(account, limit, limiting)
     if not is_said and _percent(busy, account) >= LARGE_SHARE:
@@ -211,27 +209,18 @@ def _list_others(
         yield f"the machine was busy: for {share} the loop waited for a free core"
     if account.long_steps is not None:
         yield describe_long_steps(account.long_steps)
-    if account.is_uneven(limit) and not account.is_busy:  # else the two shares are of different wholes
-        yield f"on average over {account.steps} steps it is {account.mean_percent[limit.cause]:.1f} %"
     longest = _longest_of_program(account)
     most = next((row for row in account.rows if row.cause != CONTENTION), longest)
     if most is not longest and limit is not most and account.idle_ps is not None:
         idle = f"{_devices_are(account)} idle for {100 * account.idle_ps / account.step_ps:.1f} % of {account.the_step}"
         yield f"{words_of_row(account, most)} takes {_percent(most, account):.1f} %, but {idle}"
     if limit is limiting and limiting is not longest:
-        yield (
-            f"{words_of_row(account, longest)} takes {_percent(longest, account):.1f} %, but other work runs beside it:"
-            f" without it the step would be only {account.percent(longest.gain_ps or 0):.1f} % shorter"
-        )
+        more = f"{words_of_row(account, longest)} takes {_percent(longest, account):.1f} %"
+        yield f"{more}, but other work runs beside it"
     elif limit is not longest:
         yield (
             f"{words_of_row(account, longest)} takes more, {_percent(longest, account):.1f} %, but no known change"
             " shortens it as much"
-        )
-    elif changed is not None and changed is not limit and _percent(changed, account) >= LEAST_PERCENT:
-        yield (
-            "no known change shortens that much; the next cause that can be shortened is"
-            f" {words_of_row(account, changed)}, {_percent(changed, account):.1f} %"
         )
     if account.has_steps and account.steps == 1:
         yield "only one step was recorded, so how much steps differ is unknown"
@@ -240,10 +229,8 @@ def _list_others(
     if limit is limiting and (near := _close_second(account, limit)):
         yield f"{words_of_row(account, near)} takes as long, within the noise, {_percent(near, account):.1f} %"
     if limit is account.rows[0] and (rival := _rival(account)):
-        gain = account.percent(limit.gain_ps or 0)
-        helps = "would not help" if gain < _LEAST_SHOWN else f"would save only {gain:.1f} %"
         grows = "something that was not recorded" if rival.cause == "unknown" else cause_words(rival.cause)
-        yield f"taking away {words_of_row(account, limit)} alone {helps}; {grows} takes over"
+        yield f"{grows} comes close behind: shortening only one of the two saves little"
 
 
 _LEAST_SHOWN = 0.05  # percent: what rounds to 0.0

@@ -632,20 +632,20 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     """The item for a run in which nothing stands out: what limits the run, what may gain nothing, and what the
     recording does not show, by which it is less sure."""
     top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
-    largest = []
-    if top and not any(f"`{top['name']}`" in each for each in verdict.evidence):
-        largest = [f"the largest op is {shorten_op(top['name'])} ({top['self_percent']:.1f} % of all op time)"]
+    culprit = next((row.culprit for row in account.rows), None)
+    largest = [f"the largest op is {shorten_op(top['name'])}"] if top and culprit is None else []
     is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
     hidden |= _inside_program(context)
-    not_said = (each for each in hidden if not any(each in said for said in verdict.evidence))
-    # The title says already that there are no steps.
-    found = [each for each in verdict.evidence if context.has_steps or not each.startswith("less sure than usual")]
+    most_first = sorted(hidden, key=lambda each: -hidden[each])
+    not_said = (each for each in most_first if not any(each in said for said in verdict.evidence))
+    perhaps = _remark_on(doubtful)
     visible = 1.0 - sum(hidden.values()) / 100.0
     return Advice(
         id="none",
         kind="none",
         title=_title_of_nothing(context, account, is_busy),
-        evidence="; ".join((*found, *largest, *_remark_on(doubtful), *not_said)),
+        # One reservation, the most useful one: the verdict has its own beside it.
+        evidence="; ".join((*verdict.evidence[:1], *[*perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
             *(() if context.has_steps else (MARK_STEPS,)),
@@ -657,9 +657,11 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
         step_time_ms=round(context.period_ms, 3),
-        reasoning="nothing that a known change removes takes 3 % of the step",
+        reasoning="no known change gains more than predictions are usually off"
+        if perhaps
+        else "nothing that a known change removes takes 3 % of the step",
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
-        culprit=next((row.culprit for row in account.rows), None),
+        culprit=culprit,
     )
 
 

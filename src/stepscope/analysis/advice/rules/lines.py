@@ -30,7 +30,6 @@ from stepscope.analysis.advice.rules import (
 from stepscope.analysis.advice.rules.waiting import act_on_input
 from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
-from stepscope.report import duration_text
 from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep, sleeps
 
@@ -41,7 +40,7 @@ _TELLING = (
 )
 _MANY = 50.0  # starts per step: fewer are no loop over elements; 25 takes a step's own Python for one, 100 is the same
 _MANY_READS = 10.0  # per step: fewer are no loop over values; 5 and 20 are the same
-_NAMED = 3  # ops, causes: as many as a sentence bears
+_NAMED = 3  # ops: as many as a sentence bears
 
 _COMPILED = {
     "jax": "compile {0}: {0} = jax.jit({0}), or call it inside the jitted step",
@@ -198,21 +197,14 @@ def is_model(line: LineFacts) -> bool:
 
 
 def _describe(context: Context, line: LineFacts) -> str:
-    """`draw_preview` (train.py:7) takes 5.10 ms of each step: ...; per step it starts 14 aten::linear, ..."""
+    """`71.7 % of each step is draw_preview, 3 calls, mostly Python in the loop; per step it starts 14 aten::linear`."""
     causes = sorted(line.causes, key=lambda cause: -line.causes[cause])
-    shares = [(line.share(cause), cause_words(cause)) for cause in causes if cause != "contention"]
-    # What has less than a twentieth is not worth a word.
-    what = ", ".join(f"{100 * share:.0f} % {words}" for share, words in shares[:_NAMED] if share >= 0.05)
+    most = next((cause for cause in causes if cause != "contention"), None)
+    what = f", mostly {cause_words(most)}" if most is not None and line.share(most) >= _MOST_OF else ""
     calls = f", {line.calls:,.0f} calls" if line.calls is not None and line.calls > 1 else ""
     within = f" within {line.owner}" if line.owner and line.owner != CODE_OF_MODULE else ""
     name = line.where if line.name == CODE_OF_MODULE and line.file else line.name
-    own = duration_text(line.own_ps / MS)
-    percent = context.percent(line.own_ps / MS / context.quiet)
-    # The account may be of a long step, while a function's time is that of all.
-    is_mean = context.account is not None and context.account.has_steps and not context.account.is_median
-    step = "the average step" if is_mean else "each step"
-    said = f"{percent:.1f} % of {step} is {name}{within}: {own}{calls}"
-    said += f" ({what})" if what else ""
+    said = f"{_share_of(context, line)} is {name}{within}{calls}{what}"
     said += (
         f"; for {100 * line.asleep:.0f} % of that time the thread sleeps"
         if _is_asleep(context, kind_of(line), line)
@@ -223,12 +215,23 @@ def _describe(context: Context, line: LineFacts) -> str:
     elif 0 < _MOST_OF * line.own_ps <= line.peers_ps:
         said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
     if line.statement is not None and not line.inside:
-        said += f"; {line.statement.describe()}"
+        said += f", {line.statement.describe()}"
     if not _starts_many(context, line):
         return said
     steps = context.loop.steps if context.loop else 1
     ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     return said + (f"; per step it starts {', '.join(ops)}" if ops else "")
+
+
+def _share_of(context: Context, line: LineFacts) -> str:
+    """`68.1 % of each step`; of the long step that the account is of, where it names the function as a culprit."""
+    account, step = context.account, "each step"
+    if account is not None and account.has_steps and not account.is_median:
+        culprits = [row.culprit for row in account.rows if row.culprit is not None]
+        if own_ps := sum(each.ps for each in culprits if (each.file, each.line) == (line.file, line.line)):
+            return f"{account.percent(own_ps):.1f} % of {account.each_step}"
+        step = "the average step"  # a function's time is that of all steps
+    return f"{context.percent(line.own_ps / MS / context.quiet):.1f} % of {step}"
 
 
 def work_of(line: LineFacts) -> Work | None:

@@ -34,7 +34,7 @@ _DISTURBED = 0.2  # of the time of the ops
 _TITLES = {
     "input_file_read": "Read files ahead, in parallel and in larger chunks",
     "input_no_prefetch": "Prepare the next batch while the step runs",
-    "input_python": "Remove Python code from the input pipeline",
+    "input_python": "Take Python out of the wait for input",
     "input_preprocessing": "Make input preprocessing cheaper or more parallel",
 }
 ACTIONS: dict[str, Actions] = {
@@ -369,11 +369,11 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
-        return _Cause("input_file_read", f"{reads:.0f} % of the wait is reading files in the training process", 0.85)
+        return _Cause("input_file_read", "most of the wait is reading files in the training process", 0.85)
     ops = context.per_step(feed.loader_ops_ps) / MS
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
-        return _Cause("input_preprocessing", f"{share:.0f} % of the wait is tensor ops in the training process", 0.8)
+        return _Cause("input_preprocessing", "most of the wait is tensor ops in the training process", 0.8)
     if sleeps := _sleeping_text(context):
         return _Cause("input_no_prefetch", sleeps, 0.8)
     if feed.from_storage > feed.made_tensors:
@@ -385,7 +385,7 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
         return _Cause(
             "input_preprocessing", f"samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
         )
-    return _Cause("input_python", f"{100.0 - share:.0f} % of the wait is your Python", 0.8)
+    return _Cause("input_python", "most of the wait is your Python", 0.8)
 
 
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:

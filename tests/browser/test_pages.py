@@ -158,7 +158,7 @@ def test_the_start_page_says_what_the_command_line_says(page, page_server, corpu
     show(page, page_server, "overview", profile)
 
     parts = page.eval_on_selector_all(
-        ".verdict .stacked .legend li[data-part]",
+        ".verdict .stacked li:first-child [data-part]",
         "all => all.map(each => [each.dataset.part, each.dataset.value])",
     )
     account = [(row["cause"], row["ms"]) for row in report["account"] if row["ms"] > 0]
@@ -167,7 +167,7 @@ def test_the_start_page_says_what_the_command_line_says(page, page_server, corpu
         cause.replace("_", " ").capitalize() for cause, _ in account
     ]
     figures = page.eval_on_selector_all(
-        ".verdict .figure",
+        ".summary .figure",
         """all => Object.fromEntries(all.map(each =>
             [each.querySelector('.figure-label').textContent, each.dataset.hintValue]))""",
     )
@@ -297,7 +297,7 @@ def test_the_step_range_filters_the_pages(page, page_server, corpus, capsys):
     page.keyboard.press("s")
     await_address(page, "#/summary?")
     settle(page)
-    shortest = page.locator(".verdict > .figures .figure").first
+    shortest = page.locator(".summary .figures .figure").first
     expect(shortest).to_have_attribute("data-hint-value", f"{report['step_time_ms']['min']} ms")
     page.get_by_role("button", name="Show all steps").click()
     await_address(page, without="steps=")

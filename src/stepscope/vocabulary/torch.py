@@ -234,3 +234,15 @@ def annotated_op(collective: str, module: str, region: str, is_backward: bool, i
 def wrapper_of(names: Iterable[str]) -> str:
     """How a model is trained in parallel, by the names of what was recorded: "ddp", "fsdp" or ""."""
     return next((kind for name in names for kind, prefix in _WRAPPERS if name.startswith(prefix)), "")
+
+
+def plain_range(name: str) -> str:
+    """The name of a range that PyTorch marks itself, without its internals; any other name as it is.
+
+    >>> plain_range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter"), plain_range("Optimizer.step#SGD.step")
+    ('enumerate(DataLoader)', 'SGD.step')
+    """
+    head, _, method = name.partition("#")
+    if head == "enumerate(DataLoader)":
+        return head
+    return method if method and head.startswith("Optimizer.") else name

@@ -43,14 +43,10 @@ export function AdviceCard({
   const evidence = unsaid(advice.evidence, said);
   return (
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
-      <header>
-        <div>
-          {first && advice.class !== "none" && <p class="eyebrow minor strong">{advice.beside ?? "Do this first"}</p>}
-          <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
-        </div>
-        <Gain advice={advice} />
-      </header>
-      {whole && <Badges advice={advice} />}
+      {first && advice.class !== "none" && <p class="eyebrow minor strong">{advice.beside ?? "Do this first"}</p>}
+      <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
+      <Gain advice={advice} isBusy={said.startsWith("machine busy")} />
+      {whole && advice.class !== "none" && <Badges advice={advice} />}
       {evidence && (
         <p class="evidence">
           <Code text={sentence(evidence)} />
@@ -112,12 +108,13 @@ function times(factor: number): string {
   return decimal(factor, factor < 10 ? 2 : 0);
 }
 
-/** Where the range is wide, only its lower end means something. */
+/** Where the range is wide, only its lower end means something; where it is narrow, the gain says as much. */
 const WIDE = 2.5;
+const NARROW = 1.15;
 
 function rangeText(least: number, most: number | null): string {
   if (most === null || most > WIDE * least) return `at least ${times(least)}×`;
-  return `likely ${times(least)}× to ${times(most)}×`;
+  return most < NARROW * least ? "" : `likely ${times(least)}× to ${times(most)}×`;
 }
 
 /** What was measured stands where the prediction would stand. */
@@ -137,9 +134,13 @@ function MeasuredGain({ measured }: { measured: Measured }) {
   );
 }
 
-function Gain({ advice }: { advice: Advice }) {
+/** Times of a busy machine would not shrink in proportion, and are left out. */
+function Gain({ advice, isBusy }: { advice: Advice; isBusy: boolean }) {
   if (advice.measured) return <MeasuredGain measured={advice.measured} />;
   const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
+  if (gain === null && advice.class !== "none" && fact("steps_source") === "none") {
+    return <p class="gain muted minor">gain not predicted: no steps were recorded</p>;
+  }
   if (gain === null || gain <= 1) return null;
   const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
   const isLeast = least !== null && most === null && gain <= least;
@@ -156,7 +157,7 @@ function Gain({ advice }: { advice: Advice }) {
         `${isLeast ? "At least " : ""}${gain}× faster`,
       )}
     >
-      {now !== null && then !== null && (
+      {now !== null && then !== null && !isBusy && (
         <span class="inline-row gap-m strong">
           {duration(now)} <Icon name="arrow" size={14} /> {isLeast && "at most "}
           {duration(then)}

@@ -29,6 +29,8 @@ export interface StackedRow {
   readonly below?: ComponentChildren;
 }
 
+/** Of the legend: smaller parts are one entry. */
+const LITTLE = 0.01;
 /** A part is written into its bar if its share of the longest bar leaves room for it. */
 const WRITTEN_FROM = 0.07;
 
@@ -53,6 +55,9 @@ export function StackedBars({
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
   const longest = Math.max(...rows.map(total));
   const shown = parts.filter((part) => rows.some((row) => (row.parts[part.key] ?? 0) > 0));
+  const isLittle = ({ key }: BarPart) => rows.every((row) => (row.parts[key] ?? 0) < LITTLE * longest);
+  const little = shown.filter(isLittle);
+  const named = little.length > 1 ? shown.filter((part) => !isLittle(part)) : shown;
   if (!(longest > 0)) return null;
   return (
     <div
@@ -76,6 +81,8 @@ export function StackedBars({
                   amount > 0 && (
                     <span
                       key={part.key}
+                      data-part={part.key}
+                      data-value={amount}
                       class="stacked-part row minor strong oneline"
                       style={{
                         width: `${(100 * amount) / longest}%`,
@@ -112,22 +119,21 @@ export function StackedBars({
       </ul>
       <ul class="legend inline">
         {rows.length > 1 && counted.length === 1 && <li class="muted">{counted[0]?.label}</li>}
-        {shown.map((part) => {
+        {named.map((part) => {
           const sum = counted.reduce((all, row) => all + (row.parts[part.key] ?? 0), 0);
           return (
-            <li
-              key={part.key}
-              tabIndex={0}
-              data-part={part.key}
-              data-value={sum}
-              {...hint(part.label, part.doc, `${sum} ${unit}`)}
-            >
+            <li key={part.key} tabIndex={0} {...hint(part.label, part.doc, `${sum} ${unit}`)}>
               <span class="swatch" style={{ background: part.colour }} />
               {part.label}
               {counted.length === 1 && sum > 0 && <span class="muted">{write(sum)}</span>}
             </li>
           );
         })}
+        {named.length < shown.length && (
+          <li class="muted" tabIndex={0} {...hint("Below 1 %", little.map(({ label: name }) => name).join(", "))}>
+            {`${little.length} more below 1 %`}
+          </li>
+        )}
       </ul>
     </div>
   );

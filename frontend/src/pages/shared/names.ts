@@ -30,11 +30,14 @@ function one(shape: unknown): string {
 
 /**
  * `void cudnn::detail::dgrad_engine<float, 512>(int, float const*)` as `dgrad_engine<float, 512>`, and an instruction
- * of XLA, `%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done(...)`, as `copy-done.4`.
+ * of XLA, `%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done(...)`, as `copy-done.4`; a range of PyTorch,
+ * `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`, as `enumerate(DataLoader)`.
  */
 export function shortKernel(text: string): string {
   const instruction = /^%([\w.-]+) = /.exec(text)?.[1];
   if (instruction) return instruction;
+  const range = /^[\w.]+\(\w*\)(?=#)/.exec(text)?.[0];
+  if (range) return range;
   const bare = text.replace(/^(?:void|static|__global__)\s+/, "");
   const head = bare.slice(0, endOfName(bare));
   return head.replace(/(?:[A-Za-z_]\w*|\(anonymous namespace\)|\{[^}]*\})::/g, "") || text;

@@ -72,6 +72,7 @@ const none = () => [];
 /** What the steps wait for, how long they last, and the ops in them. */
 function StepCards({ report, sections, pictures }: SummaryProps) {
   const steps = useGraphSteps(report);
+  const figures = report.steps_source === "none" ? [] : stepFigures(report);
   const topOps = tableOf(sections, "top_ops");
   const look = palette.value;
   const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
@@ -95,6 +96,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
       )}
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
+          {figures.length > 0 && <FigureRow section={figuresOf(sections, "step_time")} names={figures} />}
           <StepGraph steps={steps} median_ms={report.median_step_ms} />
           <StepHistogram steps={steps} median_ms={report.median_step_ms} />
         </Card>
@@ -195,6 +197,16 @@ const DEVICES_OWN = ["device_compute", "communication", "copy", "transfer"];
 /** Bars of devices; the timeline has them all. */
 const MOST_DEVICES = 4;
 
+/** Of the step, by which devices that do the same may differ. */
+const ALIKE = 0.02;
+
+type Times = Readonly<Record<string, number>>;
+
+function alike(one: Times, other: Times, step: OverviewReport["account_step"]): boolean {
+  const causes = Object.keys({ ...one, ...other });
+  return causes.every((cause) => Math.abs((one[cause] ?? 0) - (other[cause] ?? 0)) <= ALIKE * (step?.ms ?? 0));
+}
+
 /** What the step waits for, and below it what each device does meanwhile: two views of the same step, by name. */
 function AccountBars({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const look = palette.value;
@@ -212,9 +224,12 @@ function AccountBars({ report, sections }: { report: OverviewReport; sections: S
   const link = useStepLinks();
   const step = report.account_step;
   const href = step && link(step.step, step.host);
-  const devices = working.slice(0, MOST_DEVICES).map((device) => ({
+  const isAlike =
+    working.length > 1 && working.every((each) => alike(each.causes_ms, working[0]?.causes_ms ?? {}, step));
+  const drawn = working.slice(0, isAlike ? 1 : MOST_DEVICES);
+  const devices = drawn.map((device) => ({
     key: device.device,
-    label: device.device,
+    label: isAlike ? `${device.device} and ${working.length - 1} alike` : device.device,
     note: step ? `busy ${percent((100 * device.busy_ms) / step.ms)}` : "",
     parts: device.causes_ms,
     isThin: true,
@@ -239,9 +254,9 @@ function AccountBars({ report, sections }: { report: OverviewReport; sections: S
           ...devices,
         ]}
       />
-      {working.length > MOST_DEVICES && (
+      {working.length > drawn.length && !isAlike && (
         <p class="muted above-s">
-          {`and ${working.length - MOST_DEVICES} more devices: `}
+          {`and ${working.length - drawn.length} more devices: `}
           <a href={href ?? linkTo("timeline")}>in the timeline</a>
         </p>
       )}
@@ -249,7 +264,7 @@ function AccountBars({ report, sections }: { report: OverviewReport; sections: S
   );
 }
 
-/** The sentence, the bar, and the few figures that it stands on. */
+/** The sentence and the bars. */
 function Verdict({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
   const [head, rest] = splitVerdict(report.verdict_text);
   const ended = isEnded(report);
@@ -277,22 +292,17 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
         <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
       )}
       {!ended && report.account_step && <AccountBars report={report} sections={sections} />}
-      {!ended && report.steps_source !== "none" && stepFigures(report).length > 0 && (
-        <FigureRow section={figuresOf(sections, "step_time")} names={stepFigures(report)} />
-      )}
     </section>
   );
 }
 
-const MOST_SAID = 2;
-
-/** What stands behind the headline and not in the first card as well. */
+/** The one line that stands behind the headline and not in the first card as well; that there are no steps stands
+ * beside the bar. */
 function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewReport): readonly string[] {
   const said = `${verdict_text}; ${advice[0]?.evidence ?? ""}`;
   const share = /^[\d.]+ % of /;
-  const name = advice[0]?.culprit?.name;
   const isSaid = (clause: string) =>
-    (name && /^(?:most of it|the largest part) is /.test(clause) && clause.includes(name)) ||
+    (advice[0]?.culprit && /^(?:most of it|the largest part) is /.test(clause)) ||
     said.includes(clause.split(" (")[0] ?? clause) ||
     said.includes(share.exec(clause)?.[0].slice(0, -3) ?? "\n");
   const left = verdict_evidence.map((line) =>
@@ -301,9 +311,7 @@ function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewRepo
       .filter((clause) => !isSaid(clause))
       .join("; "),
   );
-  // Above the first advice stands already that nothing known shortens what the headline is about.
-  const isTitle = (line: string) => Boolean(advice[0]?.beside) && line.startsWith("no known change shortens");
-  return left.filter((line) => line !== "" && !isTitle(line)).slice(0, MOST_SAID);
+  return left.filter((line) => line !== "" && !line.endsWith("as no steps were found")).slice(0, 1);
 }
 
 /** Whether the headline stands without a step time before it. */
@@ -374,7 +382,7 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
       {others.length > 0 && (
         <div class="advice-others list gap-l">
           {others.slice(0, shown).map((advice) => (
-            <AdviceCard key={advice.id} advice={advice} pictures={pictures} />
+            <AdviceCard key={advice.id} advice={advice} said={report.verdict_text} pictures={pictures} />
           ))}
           {others.length > shown && (
             <a class="more" href={linkTo("advice")}>

@@ -13,6 +13,7 @@ from stepscope.analysis.account.long_steps import LongSteps
 from stepscope.report import Cell, Field, Role, clean, percent, round_ms, shorten_name
 from stepscope.report.columns import rows_in_ms
 from stepscope.vocabulary.python import plain_built_in
+from stepscope.vocabulary.torch import plain_range
 
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
@@ -221,12 +222,12 @@ def shorten_op(name: str) -> str:
     >>> shorten_op("<built-in method matmul of M object at 0x7ba1>")
     'matmul'
     """
-    return shorten_name(plain_built_in(clean(name)), _LONGEST_NAME)
+    return shorten_name(plain_built_in(plain_range(clean(name))), _LONGEST_NAME)
 
 
 def culprit_name(culprit: Culprit) -> str:
     """`train.py:9 __getitem__`; without a place where none is known."""
-    name = shorten_name(clean(culprit.name), _LONGEST_NAME)
+    name = shorten_name(plain_range(clean(culprit.name)), _LONGEST_NAME)
     return f"{describe_place(culprit)} {name}" if culprit.file else name
 
 
@@ -235,7 +236,7 @@ def where_to_look(culprit: Culprit) -> str:
     that asks for an op, ``at train.py:14, `mm` ``."""
     if culprit.statement is None:
         return f"in `{culprit_name(culprit)}`"
-    name = f"`{shorten_name(clean(culprit.name), _LONGEST_NAME)}`"
+    name = f"`{shorten_name(plain_range(clean(culprit.name)), _LONGEST_NAME)}`"
     return f"at {culprit.statement.place}, {'in ' if culprit.file else ''}{name}"
 
 

@@ -22,6 +22,7 @@ from stepscope.analysis.account.coverage import Blindness
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.records import dataclass
 from stepscope.vocabulary.python import CODE_OF_MODULE
+from stepscope.vocabulary.torch import plain_range
 
 COMPUTE, INPUT = "compute_bound", "input_bound"
 VERDICT_OF_CAUSE = {name: terms.verdict for name, terms in TERMS.items()}
@@ -72,7 +73,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         round(_percent(limit, account), 4),
         _headline(account, limit, limiting),
         limit.cause,
-        (cause_sentence(account, limit), *_list_others(account, limit, limiting)),
+        (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
     )
 
 
@@ -191,7 +192,7 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
     share = f"{label}: {share_sentence(account, row)}"
     culprit, said = row.culprit, [share + why, share]
     if culprit is not None and 2 * culprit.ps > row.ps and not re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
-        said.insert(0, f"{share}, mostly `{culprit.name}`{why}")
+        said.insert(0, f"{share}, mostly `{plain_range(culprit.name)}`{why}")
     return next((each for each in said if len(each.split()) <= _MOST_WORDS), share)
 
 
@@ -200,7 +201,9 @@ def _is_busy_first(account: StepAccount, limit: AccountRow, limiting: AccountRow
     return limit is limiting and account.rows[0].cause == CONTENTION and limit is not account.rows[0]
 
 
-def _list_others(account: StepAccount, limit: AccountRow, limiting: AccountRow) -> Iterator[str]:
+def _list_others(
+    account: StepAccount, limit: AccountRow, limiting: AccountRow, changed: AccountRow | None
+) -> Iterator[str]:
     """What a reader would ask next: why not the longest cause, and what comes then; the most important first."""
     busy = next((row for row in account.rows if row.cause == CONTENTION), limit)
     is_said = limit is busy or _is_busy_first(account, limit, limiting)
@@ -228,7 +231,7 @@ def _list_others(account: StepAccount, limit: AccountRow, limiting: AccountRow) 
         yield f"less sure than usual, as {account.why_not}"
     if limit is limiting and (near := _close_second(account, limit)):
         yield f"{words_of_row(account, near)} takes as long, within the noise, {_percent(near, account):.1f} %"
-    if limit is account.rows[0] and (rival := _rival(account)):
+    if changed is None and limit is account.rows[0] and (rival := _rival(account)):  # else the advice has its gain
         grows = "something that was not recorded" if rival.cause == "unknown" else cause_words(rival.cause)
         yield f"{grows} comes close behind: shortening only one of the two saves little"
 

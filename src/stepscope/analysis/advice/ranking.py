@@ -720,7 +720,7 @@ def _inside_program(context: Context) -> dict[str, float]:
         return {}
     of_computing = min(work.modules[0].total_ps / work.compute_ps, 1.0)  # several threads may compute at once
     share = 100.0 * context.cause_share("host_compute") * of_computing
-    text = f"{share:.0f} % of each step is the program {work.modules[0].name}: work repeated inside it cannot be seen"
+    text = f"most of the step is the program {work.modules[0].name}: work repeated inside it cannot be seen"
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 

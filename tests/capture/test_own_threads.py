@@ -9,6 +9,7 @@ import sys
 import threading
 
 import pytest
+from program_runs import require_packages
 
 from stepscope.capture.own_threads import OwnThread, Recurring, is_main_thread
 
@@ -116,6 +117,24 @@ print([each.join(60) for each in waiting] == [True] * 20)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
 
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@needs_fork
+def test_pytorchs_profiler_leaves_no_thread_of_its_own():
+    program = """
+import os, torch
+from stepscope.capture.tracers.kineto_thread import without_lasting_thread
+tasks = lambda: len(os.listdir("/proc/self/task"))
+before = tasks()
+with without_lasting_thread():
+    torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]).start()
+    during = tasks()
+print(during - before, tasks() - before)
+"""
+    require_packages("torch")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+
+    assert done.stdout == "1 0\n", done.stderr
 
 
 @needs_fork

@@ -18,6 +18,7 @@ from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import ProfilerOwnership
+from stepscope.capture.tracers.kineto_thread import without_lasting_thread
 from stepscope.capture.tracers.torch_tensors import Tensors
 from stepscope.errors import CaptureError
 
@@ -69,10 +70,11 @@ class TorchTracer:
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
         self._tensors = Tensors() if _tells_tensors(options) else None
         self._native = self._profiler(options)
-        if _prepares_slowly() and self._prepare_quickly():
-            self._native.start_trace()
-        else:
-            self._native.start()
+        with without_lasting_thread():
+            if _prepares_slowly() and self._prepare_quickly():
+                self._native.start_trace()
+            else:
+                self._native.start()
         self._bytes_of_event = _event_size(options)
         self._heap_at_start = heap_bytes()
         report.inform(

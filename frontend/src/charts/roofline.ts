@@ -125,6 +125,7 @@ export interface RooflineLook {
 
 export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof[], look: RooflineLook): Plot {
   const bounds = boundsOf(points, roofs);
+  const longest = points.reduce((most, { self_us: time }) => Math.max(most, time), 0);
   const lines = roofLines(roofs, bounds).map((line) => ({ ...line, ends: [line.from, line.to].map(logs) }));
   return {
     x: decadeAxis(bounds.x, "FLOP/byte"),
@@ -142,7 +143,7 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
       const isUnder = lines.some((other) => other.kind === kind && isCloseBelow(to, other.ends[1]));
       return { text: name, anchor: "end" as const, x: to?.[0] ?? 0, y: (to?.[1] ?? 0) - (isUnder ? BELOW : 0) };
     }),
-    dots: points.map((point) => dotOf(point, look)),
+    dots: points.map((point) => dotOf(point, longest, look)),
     popup: (index) => pointPopup(points[index] as RoofPoint),
   };
 }
@@ -167,13 +168,13 @@ function decadeAxis([least, most]: readonly [number, number], name: string): Axi
 const SMALLEST = 6;
 const LARGEST = 26;
 
-function dotOf(point: RoofPoint, { palette, picked }: RooflineLook): Dot {
+function dotOf(point: RoofPoint, longest: number, { palette, picked }: RooflineLook): Dot {
   const isPicked = picked === point.rank;
   const isAbove = isAboveRoof(point);
   const [x, y] = logs([point.flop_per_byte as number, point.gflop_per_s as number]);
   return {
     ...{ x, y },
-    size: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(Math.min(1, (point.self_percent ?? 0) / 100)),
+    size: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(longest ? point.self_us / longest : 0),
     shape: isAbove ? "triangle" : point.kind === "program" ? "diamond" : "circle",
     colour: point.kind === "program" ? palette.text : CATEGORY_COLOUR[categoryOf(point.category)],
     edge: isPicked ? palette.accent : isAbove ? palette.trouble : palette.surface,

@@ -29,9 +29,24 @@ ONE_OPERAND = Pattern(
     r"(?:neg|abs|r?sqrt|exp|log|tanh|sigmoid|relu|gelu|silu|sin|cos|erf|reciprocal|square|threshold|hardtanh|leaky_relu"
     r"|(?:bitwise|logical)_not)_?"
 )
-# Operations an element: the largest, the differences, their exponentials, the sum, the quotients; of the gradient the
-# products, their sum, the differences and products with the result.
-SOFTMAX = {"_softmax": 5, "_log_softmax": 5, "_softmax_backward_data": 4, "_log_softmax_backward_data": 4}
+# Operations an element of an array, which operand that is, and how many arrays of its size are moved at least.
+# Softmax: the largest, differences, exponentials, sum, quotients; of its gradient the products, their sum, differences
+# and products with the result.  Norms: the sum, differences, squares and theirs, quotients, weight and bias; of a
+# gradient the normalised input again (2), two sums with a product (3), and what is taken away for them (4).
+PER_ELEMENT: dict[str, tuple[int, int, int]] = {
+    name: cost
+    for names, cost in (
+        ("_softmax _log_softmax", (5, 0, 2)),
+        ("_softmax_backward_data _log_softmax_backward_data", (4, 0, 3)),
+        ("native_batch_norm cudnn_batch_norm miopen_batch_norm native_layer_norm native_group_norm", (7, 0, 2)),
+        ("native_batch_norm_backward cudnn_batch_norm_backward miopen_batch_norm_backward", (9, 0, 3)),
+        ("native_layer_norm_backward native_group_norm_backward", (9, 0, 3)),
+        ("sum mean prod amax amin argmax argmin all any max_pool2d_with_indices avg_pool2d", (1, 0, 1)),
+        ("max_pool2d_with_indices_backward avg_pool2d_backward", (1, 1, 1)),
+        ("linalg_vector_norm", (2, 0, 1)),
+    )
+    for name in names.split()
+}
 THREE_OPERANDS = Pattern(r"(?:clamp|where|masked_fill|addcmul|addcdiv|lerp)_?")
 ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|multinomial", re.IGNORECASE)
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
@@ -81,11 +96,18 @@ ADDS_OR_SCALES = Pattern(r"(?:add|sub|rsub|mul|div)_?")
 REDUCES = Pattern(r"sum|mean|norm|linalg_vector_norm|linalg_norm")
 ATTENTION = Pattern(r"_?(?:flash|efficient|scaled_dot_product_\w+)_?attention(?P<pass>_forward|_backward)?")
 PADDING_FIRST = ("cudnn_convolution", "miopen_convolution", "mkldnn_convolution", "miopen_depthwise_convolution")
+_TF_PRODUCTS = Pattern(r"(?:Batch)?MatMul(?:V2)?|_FusedMatMul|Einsum|Conv[123]D\w*|_FusedConv2D|dot|convolution|fusion")
 _TF_SHAPE = r"(?P<type>[a-z]+\d*)\[(?P<dims>(?:\d{1,15}(?:,|(?=\])))*)\]"
 
 PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "linear", "_addmm_activation")
 CONVOLUTIONS = ("convolution", "_convolution", "conv2d", "conv1d", "conv3d", *PADDING_FIRST)
 GRADIENT_OF_INPUT = ("cudnn_convolution_backward_input", "miopen_convolution_backward_input")
+GRADIENT_OF_KERNEL = ("cudnn_convolution_backward_weight", "miopen_convolution_backward_weight")
+# Where the image, the gradient and the kernel stand among the operands of a convolution's whole gradient.
+CONVOLUTION_GRADIENTS = {
+    "convolution_backward": (1, 0, 2),
+    **dict.fromkeys(("cudnn_convolution_backward", "miopen_convolution_backward"), (0, 1, 2)),
+}
 COPIES = ("copy_", "cat", "_to_copy", "clone", "contiguous", "fill_", "zero_")
 COPIES_WITH_ONE_INPUT = ("_to_copy", "clone", "contiguous")
 
@@ -97,6 +119,16 @@ def strip_library(op: str) -> str:
     'mm'
     """
     return op.rpartition("::")[2]
+
+
+def multiplies(op: str) -> bool:
+    """Whether an op multiplies matrices, convolves or attends: what a model does most of its work in.
+
+    >>> multiplies("aten::addmm"), multiplies("model/dense/MatMul:MatMul"), multiplies("aten::to")
+    (True, True, False)
+    """
+    name = op_alone(strip_library(op))
+    return name in PRODUCTS or any(each.fullmatch(name) is not None for each in (CONVOLVES, ATTENTION, _TF_PRODUCTS))
 
 
 def op_alone(name: str) -> str:

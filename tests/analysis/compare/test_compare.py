@@ -212,7 +212,23 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
         ("b", None, 5.0, 5.0, None),
     ]
     assert any("one side has no steps" in note for note in report.notes)
-    assert any("both sides have no steps" in note for note in compared(NO_STEPS, NO_STEPS).notes)
+
+
+def test_without_steps_on_both_sides_the_captures_are_compared() -> None:
+    report = compared(NO_STEPS, NO_STEPS)
+
+    assert report.verdict_text == "no difference (capture 10.00 -> 10.00 ms, one run each)"
+    assert any("both sides have no steps" in note for note in report.notes)
+
+
+def test_medians_are_said_where_they_differ_by_another_factor_than_the_means() -> None:
+    stalled = draw("""
+        host main | M0---M1---M2---M3------------------------
+        host main | a----a----a----a-------------------------
+    """)
+    slow = draw("host main | M0--------M1--------M2--------M3--------")
+
+    assert "median 10.00 -> 5.00 ms" in compared(slow, stalled).verdict_text
 
 
 # -- where the time went ---------------------------------------------------------------------------------------------
@@ -364,12 +380,13 @@ def test_what_an_advice_gained_is_measured_on_the_step_that_it_is_about() -> Non
 
 
 def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:
-    one, other = with_shapes(BEFORE, a="[32, 8]", b="[8]"), with_shapes(AFTER, a="[64, 8]", b="[8]")
+    one = with_shapes(BEFORE, **{"aten::mm": "[32, 8]", "b": "[8]"})
+    other = with_shapes(AFTER, **{"aten::mm": "[64, 8]", "b": "[8]"})
 
     assert compare(one, other).notes == (
         "both sides are the session run",
-        "1 of 2 ops on both sides have other input shapes, first a: with another batch size or model, a step is not "
-        "the same work",
+        "1 of 2 ops on both sides have other input shapes, first aten::mm: with another batch size or model, a step is "
+        "not the same work",
     )
     assert compare(one, replace(one, run="again")).notes == ()
     assert compare(one, side(AFTER, name="new")).notes == (

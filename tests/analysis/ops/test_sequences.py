@@ -66,6 +66,21 @@ def test_a_sequence_names_the_ops_of_its_kernels():
     assert table(found.rows, "kernels", "ops", "count") == [("exp -> sum", "aten::mul -> aten::mul", 3)]
 
 
+def test_the_sequence_that_takes_the_host_longest_to_start_comes_first():
+    """What an op takes is divided equally among the kernels that it starts."""
+    found = report(
+        draw("""
+            host main | O-O-O-O-O-O-P-----P-----P-----
+            host main | L1L2L3L4L5L6L7L8  L9L10 L11L12
+            gpu0 s    |  K1H2K3H4K5H6D7D8   D9D10  D11D12
+        """, SORTS | {"O": Sort(EventKind.OP, "aten::mul"), "P": Sort(EventKind.OP, "aten::std")})
+    )  # fmt: skip
+    assert table(found.rows, "kernels", "count", "host_us") == [
+        ("divide -> divide", 3, 18000),
+        ("exp -> sum", 3, 12000),
+    ]
+
+
 def test_sequences_do_not_overlap_themselves():
     found = report(draw("gpu0 s | KKKKKKK", SORTS))
     assert table(found.rows, "kernels", "count") == [("exp -> exp", 3)]

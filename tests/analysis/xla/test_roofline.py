@@ -16,7 +16,7 @@ import stepscope
 from stepscope.analysis.xla import peaks as device_table
 from stepscope.analysis.xla import roofline_tool
 from stepscope.analysis.xla.device_facts import DeviceFacts
-from stepscope.analysis.xla.framework_costs import Cost, tensorflow_cost, torch_cost
+from stepscope.analysis.xla.framework_costs import Convolutions, Cost, tensorflow_cost, torch_cost
 from stepscope.analysis.xla.op_table import UsedOp, describe_above_peaks, rates_of
 from stepscope.analysis.xla.ops import XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of, table
@@ -75,6 +75,26 @@ def test_work_element_by_element() -> None:
 def test_softmax_of_pytorch() -> None:
     assert torch("_softmax", [[4, 8], [], []], ["float", "Scalar", "Scalar"]) == Cost(5 * 32, 2 * 4 * 32, "f32", False)
     assert torch("_softmax_backward_data", [[4, 8], [4, 8], [], []], ["float"] * 2).bytes == 3 * 4 * 32
+
+
+def test_norms_and_sums_of_pytorch() -> None:
+    assert torch("native_layer_norm", [[4, 8], [], [8], [8]], ["float"] * 4) == Cost(7 * 32, 2 * 4 * 32, "f32", False)
+    assert torch("cudnn_batch_norm_backward", [[2, 4, 3, 3]] * 2, ["float"] * 2).bytes == 3 * 4 * 72
+    assert torch("mean", [[4, 8], []], ["float"]) == Cost(32, 4 * 32, "f32", False)
+
+
+def test_a_convolution_without_strides_is_the_one_whose_gradient_is_in_the_trace() -> None:
+    image, gradient, kernel = [2, 8, 4, 4], [2, 16, 2, 2], [16, 8, 3, 3]
+    known = Convolutions([("aten::cudnn_convolution_backward", json.dumps([image, gradient, kernel, []]))])
+    flops, sizes = 2 * 2 * 16 * 2 * 2 * 8 * 9, 2 * 8 * 16 + 2 * 16 * 4 + 16 * 8 * 9
+
+    def cost(op: str, *dims: list[int], known: Convolutions = known) -> Cost:
+        return torch_cost(f"aten::{op}", json.dumps(dims), json.dumps(["float"] * len(dims)), "", known)
+
+    assert cost("cudnn_convolution", image, kernel) == Cost(flops, 4 * sizes, "f32", True)
+    assert cost("cudnn_convolution_backward_input", [], gradient, kernel) == Cost(flops, 4 * sizes, "f32", True)
+    assert cost("cudnn_convolution_backward_weight", [], gradient, image) == Cost(flops, 4 * sizes, "f32", True)
+    assert cost("cudnn_convolution", image, kernel, known=Convolutions()).flops is None
 
 
 def test_the_tensor_that_a_result_is_written_to_is_not_read() -> None:

@@ -6,7 +6,17 @@ import { decimal } from "../../format";
 import { otherName, stopComparing } from "../../frame/ComparePicker";
 import { linkTo, route } from "../../router";
 import type { ToolName } from "../../sections";
-import { compareAddress, other, otherId, otherSteps, sessionId, sessionInfo, shortRun, steps } from "../../session";
+import {
+  compareAddress,
+  fact,
+  other,
+  otherId,
+  otherSteps,
+  sessionId,
+  sessionInfo,
+  shortRun,
+  steps,
+} from "../../session";
 import type { TableData } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { Table } from "../../table/Table";
@@ -119,7 +129,7 @@ const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknow
 
 /** The verdict of `stepscope compare`, and the notes on whether the two are comparable. */
 function Verdict({ report, predictions }: { report: CompareReport; predictions: readonly string[] }) {
-  const [head, rest] = cut(report.verdict_text.replace(" -> ", " → "));
+  const [head, rest] = cut(report.verdict_text.replaceAll(" -> ", " → "));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
   const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
   const keep = [...report.notes, ...report.warnings.filter((text) => text.startsWith("before: "))];
@@ -240,7 +250,9 @@ function Sides({ id, section, data }: { id: string; section: TableSection; data:
       plain={few}
       height={few ? "all" : "short"}
       tone={(row, field) =>
-        changes.has(field) && data.columns[field]?.[row] !== null ? (TONE_OF[String(verdicts[row])] ?? null) : null
+        changes.has(field) && data.columns[field]?.[row] !== null && data.columns.cause?.[row] !== "unknown"
+          ? (TONE_OF[String(verdicts[row])] ?? null)
+          : null
       }
       empty={section.empty ?? ""}
     />
@@ -249,6 +261,7 @@ function Sides({ id, section, data }: { id: string; section: TableSection; data:
 
 function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
   const look = palette.value;
+  const whole = fact("steps_source") === "none" ? "the capture" : "the mean step";
   const parts = partsOfCauses(
     rows.map((row) => ({ cause: String(row.cause), meaning: String(row.meaning ?? "") })),
     look.surface,
@@ -256,9 +269,9 @@ function TwoBars({ rows }: { rows: NonNullable<CompareReport["breakdown"]> }) {
   const side = (name: "before_ms" | "after_ms") => Object.fromEntries(rows.map((row) => [row.cause, row[name] ?? 0]));
   return (
     <>
-      <h3 class="compare-title">Critical path of the mean step</h3>
+      <h3 class="compare-title">Critical path of {whole}</h3>
       <StackedBars
-        label="Critical path of the mean step, before and after"
+        label={`Critical path of ${whole}, before and after`}
         parts={parts}
         legendOf="after"
         rows={[

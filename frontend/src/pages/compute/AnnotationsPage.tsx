@@ -8,7 +8,7 @@ import { fact } from "../../session";
 import { hint } from "../../ui/hint";
 import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
-import { middleCut } from "../shared/names";
+import { middleCut, shortRange } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { TELLING_PERCENT } from "../summary/topOps";
 
@@ -17,22 +17,14 @@ type Range = RowOf<"annotations", "rows">;
 const MOST_BARS = 12;
 
 /** The most important columns first: a narrow window shows only as many as fit. */
-const COLUMNS = [
-  ...([
-    "name",
-    "total_ms",
-    "occurrences",
-    "avg_ms",
-    "step_percent",
-    "device_ms",
-    "self_ms",
-    "min_ms",
-    "max_ms",
-  ] as const),
-  ...(["thread", "is_step"] as const),
+const COLUMNS: readonly string[] = [
+  ...["name", "total_ms", "step_percent", "occurrences", "avg_ms", "device_ms", "self_ms", "min_ms", "max_ms"],
+  ...["thread", "is_step", "is_library"],
 ];
 
 const OF_STEPS: readonly string[] = ["step_percent", "is_step"];
+
+const TEXTS = { name: shortRange };
 
 function columnsOf(severalHosts: boolean): readonly string[] {
   const known = COLUMNS.filter((name) => fact("steps_source") !== "none" || !OF_STEPS.includes(name));
@@ -41,42 +33,57 @@ function columnsOf(severalHosts: boolean): readonly string[] {
 
 export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
-  const rows = report.rows ?? [];
+  const ranges = longestInSteps(report.rows ?? []);
   const several = report.hosts.length > 1;
   return (
     <>
-      <Findings lines={[rangeSentence(rows)]} meaning={hint("Time of the range", fieldOf(section, "total_ms").doc)} />
-      {rows.length > 1 && (
-        <RankedCard
-          title="Time by range"
-          note="each leads to its longest run"
-          field={fieldOf(section, "total_ms")}
-          rows={rows.slice(0, MOST_BARS).map((row) => ({
-            key: `${row.host} ${row.thread} ${row.name}`,
-            label: String(row.name),
-            note: several ? row.host : row.thread,
-            ms: Number(row.total_ms ?? 0),
-            percent: row.step_percent ?? null,
-            colour: CATEGORY_COLOUR.host_compute,
-            href: findInTimeline(String(row.name), several ? String(row.host) : null),
-          }))}
-        />
-      )}
-      <TableCard section={section} id="rows" main columns={columnsOf(several)} />
+      <Findings
+        lines={rangeSentences(ranges)}
+        meaning={hint("Share of the steps", fieldOf(section, "step_percent").doc)}
+      />
+      <RankedCard
+        title="Time by range"
+        note={several ? "on the host on which it is longest" : "ranges may lie within each other"}
+        field={fieldOf(section, "total_ms")}
+        rows={ranges.slice(0, MOST_BARS).map((row) => ({
+          key: String(row.name),
+          label: shortRange(String(row.name)),
+          whole: String(row.name),
+          note: several ? row.host : row.thread,
+          ms: Number(row.total_ms ?? 0),
+          percent: row.step_percent ?? null,
+          colour: CATEGORY_COLOUR.host_compute,
+          href: findInTimeline(String(row.name), several ? String(row.host) : null),
+        }))}
+      />
+      <TableCard section={section} id="rows" main columns={columnsOf(several)} texts={TEXTS} />
     </>
   );
 }
 
-/** The range inside steps that takes most of them. */
-function rangeSentence(rows: readonly Range[]): string {
-  const inside = rows.filter((row) => !row.is_step);
-  const [most] = [...inside].sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
-  if (!most) return rows.length ? "The program names its steps, and nothing inside them" : "";
-  if (most.step_percent && most.step_percent < TELLING_PERCENT)
-    return `No range inside the steps takes more than ${percent(most.step_percent)} of them`;
-  const share = most.step_percent
-    ? `, ${percent(most.step_percent)} of the ${fact("steps_source") === "none" ? "capture" : "steps"}`
-    : "";
-  const device = most.device_ms ? `; the device works ${duration(Number(most.device_ms))} for it` : "";
-  return `\`${middleCut(String(most.name))}\` takes ${duration(Number(most.total_ms))}${share}${device}`;
+/** The ranges that mark no steps, the longest first; of equal ones on several hosts or threads the longest. */
+function longestInSteps(rows: readonly Range[]): readonly Range[] {
+  const sorted = rows.filter((row) => !row.is_step).sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
+  return sorted.filter((row, at) => sorted.findIndex(({ name }) => name === row.name) === at);
+}
+
+/** The largest shares, and what devices do for the longest range where that outlasts the range. */
+function rangeSentences([first, second]: readonly Range[]): readonly string[] {
+  if (!first) return [];
+  const whole = fact("steps_source") === "none" ? "capture" : "steps";
+  const [name, total] = [middleCut(shortRange(String(first.name))), Number(first.total_ms)];
+  const share = first.step_percent ?? 0;
+  const device = Number(first.device_ms ?? 0);
+  if (device > total) return [`The device works ${duration(device)} for what \`${name}\` starts in ${duration(total)}`];
+  if (!share) return [`\`${name}\` takes ${duration(total)}`];
+  if (share < TELLING_PERCENT)
+    return [
+      `No range that has a name takes more than ${percent(share)} of the ${whole}`,
+      "Name forward, backward and input with `record_function` or `stepscope.annotate` to see their shares",
+    ];
+  const other =
+    (second?.step_percent ?? 0) >= TELLING_PERCENT
+      ? `, \`${middleCut(shortRange(String(second?.name)))}\` ${percent(Number(second?.step_percent))}`
+      : "";
+  return [`\`${name}\` takes ${percent(share)} of the ${whole}${other}`];
 }

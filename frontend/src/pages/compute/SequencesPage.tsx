@@ -1,6 +1,6 @@
 import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
-import { duration, percent } from "../../format";
+import { duration } from "../../format";
 import { findInTimeline } from "../../links";
 import { docOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
@@ -8,10 +8,11 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { shortKernel } from "../shared/names";
+import { middleCut, shortKernel } from "../shared/names";
 import { TableCard } from "../shared/sections";
 
 const MOST_CHAINS = 6;
+const CHIP = 48; // letters
 const ARROW = " -> ";
 
 const TEXTS = {
@@ -23,10 +24,10 @@ export default function Sequences({ sections }: ToolAnswer<"sequences">) {
   const [ofOps, onStreams] = [tableOf(sections, "ops"), tableOf(sections, "rows")];
   return (
     <>
-      <Findings lines={[savingSentence(onStreams)]} />
+      <Findings lines={savingSentences(onStreams)} />
       <Card
-        title="Largest savings in launches"
-        note="a sequence that is fused into one kernel or replayed as one graph is launched once"
+        title="Dearest sequences to start"
+        note="fused into one kernel or replayed as one graph, each is started once"
       >
         <Chains table={onStreams} />
       </Card>
@@ -38,15 +39,18 @@ export default function Sequences({ sections }: ToolAnswer<"sequences">) {
   );
 }
 
-/** What the sequence that saves most would save. */
-function savingSentence({ columns }: TableOf<"sequences", "rows">): string {
-  const saved = columns?.launches_saved ?? [];
-  const at = saved.reduce<number>((best, value, row) => (Number(value) > Number(saved[best] ?? 0) ? row : best), 0);
-  if (!(Number(saved[at] ?? 0) > 0)) return "";
-  const [launches, count] = [Number(saved[at]), Number(columns?.count?.[at])].map((each) =>
-    each.toLocaleString("en-US"),
-  );
-  return `${launches} launches are saved if the sequence that runs ${count} times becomes one kernel or one graph`;
+/** What starting the dearest sequence takes, and how many launches one kernel in its place saves. */
+function savingSentences({ columns }: TableOf<"sequences", "rows">): readonly string[] {
+  const at = (name: "host_us" | "length" | "count" | "launches_saved") => Number(columns?.[name]?.[0] ?? 0);
+  if (!at("launches_saved")) return [];
+  const [kernels, times] = [at("length").toLocaleString("en-US"), at("count").toLocaleString("en-US")];
+  const fewer = `As one kernel or graph each, it takes ${at("launches_saved").toLocaleString("en-US")} launches fewer`;
+  if (!at("host_us")) return [`One sequence of ${kernels} kernels runs ${times} times`, fewer];
+  const saved = (at("host_us") * (at("length") - 1)) / at("length") / 1e3;
+  return [
+    `Starting one sequence of ${kernels} kernels ${times} times takes the host ${duration(at("host_us") / 1e3)}`,
+    `${fewer}, about ${duration(saved)} of the host; steps get shorter where a device waits for its launches`,
+  ];
 }
 
 function split(text: string): string[] {
@@ -64,30 +68,35 @@ function firstKernel(table: TableOf<"sequences", "rows">, row: number) {
 
 function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
   if (!table?.columns) return null;
-  const value = (name: "launches_saved" | "count" | "device_us" | "percent", row: number) =>
+  const value = (name: "host_us" | "launches_saved" | "count", row: number) =>
     Number(table.columns?.[name]?.[row] ?? 0);
-  const rows = Array.from({ length: table.row_count }, (_, row) => row)
-    .sort((a, b) => value("launches_saved", b) - value("launches_saved", a))
-    .slice(0, MOST_CHAINS);
+  const rows = Array.from({ length: Math.min(table.row_count, MOST_CHAINS) }, (_, row) => row);
+  const isStarted = value("host_us", 0) > 0;
+  const facts = (row: number) =>
+    [
+      ...(isStarted ? [["host_us", "Host time", `${duration(value("host_us", row) / 1e3)} on the host`] as const] : []),
+      ["count", "Count", `${value("count", row).toLocaleString("en-US")} times`] as const,
+      [
+        "launches_saved",
+        "Launches saved",
+        `${value("launches_saved", row).toLocaleString("en-US")} launches fewer`,
+      ] as const,
+    ] as const;
   return (
     <ol class="chains" data-marks={rows.length}>
       {rows.map((row) => (
         <li key={row}>
           <div class="chain-facts list muted minor">
-            <strong
-              tabIndex={0}
-              {...hint("Launches saved", docOf(table, "launches_saved"), String(value("launches_saved", row)))}
-            >
-              {value("launches_saved", row).toLocaleString("en-US")} launches
-            </strong>
-            <span
-              tabIndex={0}
-              {...hint("Count", docOf(table, "count"), String(value("count", row)))}
-            >{`${value("count", row).toLocaleString("en-US")} times`}</span>
-            <span
-              tabIndex={0}
-              {...hint("Device time", docOf(table, "device_us"), `${value("device_us", row)} µs`)}
-            >{`${duration(value("device_us", row) / 1e3)}, ${percent(value("percent", row))}`}</span>
+            {facts(row).map(([name, label, text], at) => (
+              <span
+                key={name}
+                class={at ? "" : "strong"}
+                tabIndex={0}
+                {...hint(label, docOf(table, name), String(value(name, row)))}
+              >
+                {text}
+              </span>
+            ))}
           </div>
           <Chain kernels={split(kernelsOf(table, row))} ops={String(table.columns?.ops?.[row] ?? "").split(ARROW)} />
           {firstKernel(table, row).map((link) => (
@@ -114,27 +123,32 @@ function chainName(name: string): string {
   return functor && name.includes("<") ? `${base} · ${functor}` : base;
 }
 
-/** Writes a kernel that repeats in a row once. */
-function runs(names: readonly string[]): { name: string; at: number; times: number }[] {
-  const found: { name: string; at: number; times: number }[] = [];
+/** Writes an op, or a kernel without one, that repeats in a row once. */
+function runs(names: readonly string[], kernels: readonly string[]) {
+  const found: { name: string; kernels: string[] }[] = [];
   for (const [at, name] of names.entries()) {
-    const last = found.at(-1);
-    if (last?.name === name) last.times += 1;
-    else found.push({ name, at, times: 1 });
+    const [last, kernel] = [found.at(-1), kernels[at] ?? ""];
+    if (last?.name === name) last.kernels.push(kernel);
+    else found.push({ name, kernels: [kernel] });
   }
   return found;
 }
 
 /** By its op, which says what is computed, where the recording names it. */
 function Chain({ kernels, ops }: { kernels: readonly string[]; ops: readonly string[] }) {
+  const names = kernels.map((kernel, at) => ops[at] || chainName(kernel));
   return (
     <ul class="chain flex wrap gap-s">
-      {runs(kernels).map(({ name, at, times }) => {
-        const colour = CATEGORY_COLOUR[categoryOf(ops[at] || name)];
+      {runs(names, kernels).map(({ name, kernels }, at) => {
+        const colour = CATEGORY_COLOUR[categoryOf(name)];
         return (
-          <li key={at} style={{ background: colour, color: inkOn(colour) }} data-hint-value={name}>
-            {ops[at] || chainName(name)}
-            {times > 1 && ` × ${times}`}
+          <li
+            key={at}
+            style={{ background: colour, color: inkOn(colour) }}
+            data-hint-value={[...new Set(kernels)].join("\n")}
+          >
+            {middleCut(name, CHIP)}
+            {kernels.length > 1 && ` × ${kernels.length}`}
           </li>
         );
       })}

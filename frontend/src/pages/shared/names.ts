@@ -55,6 +55,11 @@ function endOfName(text: string): number {
   return text.length;
 }
 
+/** `## forward ##` of TorchRec as `forward`, and a class by its last name: `<class 'nn.embedding.Bag'>` as `Bag`. */
+export function shortRange(text: string): string {
+  return /^<class '(?:.*\.)?([^.']+)'>$/.exec(text)?.[1] ?? text.replace(/^## (.+) ##$/, "$1");
+}
+
 /** `CPU machine %` as `CPU machine`: its unit has a column of its own. */
 export function counterName(text: string): string {
   return text.replace(/ (?:%|GB|MB\/s|W)$/, "");

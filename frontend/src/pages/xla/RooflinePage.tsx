@@ -13,7 +13,7 @@ import {
   usedRoofs,
 } from "../../charts/roofline";
 import { palette } from "../../design/theme";
-import { duration, percent } from "../../format";
+import { bytes, duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, figuresOf, type RowOf, tableOf } from "../../sections";
@@ -21,7 +21,7 @@ import { answerAddress } from "../../session";
 import { type TableData, toRows } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
-import { Card, Empty, Segmented } from "../../ui/basics";
+import { Card, Segmented } from "../../ui/basics";
 import { Choice, IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -31,44 +31,67 @@ import { shapesText } from "../shared/names";
 import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 
 const MOST_POINTS = 3000;
+const LINKS = ["communication", "transfer"];
 
-/** A share of the time below which nobody asks what limits it. */
-const UNKNOWN_FROM = 0.05;
+/** Shares of the time, in percent: below the first an op has no mark, below the second nobody asks what limits it. */
+const LEAST_PERCENT = 0.05;
+const TELLING_PERCENT = 5;
 
-/** How much of the ops' time is limited by what, and how near the longest one comes to its limit. */
-function limitsSentences(rows: readonly RowOf<"roofline", "rows">[]): readonly string[] {
+type Op = RowOf<"roofline", "rows">;
+
+/** What limits how much of the ops' time, and which op loses most to its limit. */
+function limitsSentences(rows: readonly Op[], device: string): readonly string[] {
   const ops = rows.filter((row) => row.kind === "op" && Number(row.self_us ?? 0) > 0);
   const total = ops.reduce((sum, row) => sum + Number(row.self_us), 0);
-  const bounds = new Map<string, number>();
+  const shares = new Map<string | null, number>();
   for (const row of ops)
-    if (row.bound_by) bounds.set(row.bound_by, (bounds.get(row.bound_by) ?? 0) + Number(row.self_us));
-  const [most] = [...bounds].sort((one, other) => other[1] - one[1]);
-  const longest = [...ops].sort((one, other) => Number(other.self_us) - Number(one.self_us))[0];
-  if (!most || !longest) return [];
-  const share = (part: number) => percent((100 * part) / total);
-  const near =
-    longest.efficiency_percent == null
-      ? `The longest op, \`${longest.name}\`, has no known operations or bytes`
-      : `The longest op, \`${longest.name}\`, reaches ${percent(longest.efficiency_percent)} of its limit`;
-  const unknown = total - [...bounds.values()].reduce((sum, part) => sum + part, 0);
-  const limit = termText(most[0]).toLowerCase();
-  if (2 * unknown > total)
-    return [
-      `What limits ${share(unknown)} of the ops’ time is not known; ${share(most[1])} is limited by ${limit}`,
-      near,
-    ];
+    shares.set(row.bound_by ?? null, (shares.get(row.bound_by ?? null) ?? 0) + (100 * Number(row.self_us)) / total);
+  const unknown = shares.get(null) ?? 0;
+  const known = [...shares]
+    .filter(([bound, share]) => bound && share >= TELLING_PERCENT)
+    .sort((one, other) => other[1] - one[1]);
+  const [longest] = [...ops].sort((one, other) => Number(other.self_us) - Number(one.self_us));
+  const [worst] = [...ops].sort((one, other) => lostMs(other) - lostMs(one));
+  if (!longest) return [];
+  const [first, ...others] = known.map(([bound, share], at) => limitText(String(bound), share, !at));
+  const isMoved = LINKS.includes(known[0]?.[0] ?? "");
+  const took = (row: Op) => duration(Number(row.self_us) / 1e3);
+  const atLimit = (row: Op) => duration(Number(row.self_us) / 1e3 - lostMs(row));
+  const moved = isMoved && longest.bytes ? ` for ${bytes(longest.bytes)}` : "";
   return [
-    `${share(most[1])} of the ops’ time is limited by ${limit}`,
-    ...(unknown >= UNKNOWN_FROM * total ? [`What limits ${share(unknown)} of it is not known`] : []),
-    near,
+    first ? [first, ...others].join("; ") : `The peaks of ${device} are not known: no op can be compared with them`,
+    ...(first && unknown >= TELLING_PERCENT ? [`What limits ${percent(unknown)} is not known`] : []),
+    worst && lostMs(worst) > 0 && !isMoved
+      ? `\`${worst.name}\` has most to gain: it takes ${took(worst)}, at its limit ${atLimit(worst)}`
+      : `The longest op, \`${longest.name}\`, takes ${took(longest)}${moved}`,
+    ...(ops.some((row) => row.flops != null)
+      ? []
+      : ["No op has known operations: in PyTorch, record with `record_shapes=True`"]),
   ];
+}
+
+/** What a limit holds of the ops' time, the first in full. */
+function limitText(bound: string, share: number, isFirst: boolean): string {
+  const text = isFirst ? `${percent(share)} of the ops’ time` : percent(share);
+  if (bound === "transfer") return `${isFirst ? "Copies" : "copies"} between host and device take ${text}`;
+  if (bound === "communication") return `${isFirst ? "Communication" : "communication"} takes ${text}`;
+  return isFirst ? `${termText(bound)} limits ${text}` : `${bound} limits ${text}`;
+}
+
+function nameOf(device: unknown): string {
+  return typeof device === "string" && device !== "CPU" ? device : `this ${device ?? "device"}`;
+}
+
+/** How much longer an op takes than its limit allows. */
+function lostMs({ self_us, efficiency_percent }: Op): number {
+  return efficiency_percent == null ? 0 : (Number(self_us) * (1 - efficiency_percent / 100)) / 1e3;
 }
 
 export default function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
   return (
     <>
       <Findings
-        lines={limitsSentences(report.rows ?? [])}
+        lines={limitsSentences(report.rows ?? [], nameOf(report.devices?.[0]?.device))}
         meaning={hint("Share of the ops’ time", docOf(tableOf(sections, "rows"), "bound_by"))}
       />
       <RooflineCard report={report} sections={sections} />
@@ -103,7 +126,13 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
   const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));
   const all = useMemo(() => (rows.state === "ready" ? toRows<RoofPoint>(rows.data) : []), [rows]);
   const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
-  const points = useMemo(() => drawable(ofKind).slice(0, MOST_POINTS), [ofKind]);
+  const points = useMemo(
+    () =>
+      drawable(ofKind)
+        .filter(({ self_percent: share }) => (share ?? 0) >= LEAST_PERCENT)
+        .slice(0, MOST_POINTS),
+    [ofKind],
+  );
   const devices = [...new Set((report.roofs ?? []).map((roof) => String(roof.device)))];
   const device = devices.find((each) => each === params.device) ?? devices[0];
   const roofs = useMemo(
@@ -117,14 +146,17 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
     [points, roofs, look, picked],
   );
   const above = points.filter(isAboveRoof).length;
-  const idle = ofKind.filter(({ gflop_per_s: rate }) => rate === 0).length;
-  const unknown = ofKind.length - drawable(ofKind).length - idle;
+  const moving = ofKind.filter(
+    ({ gflop_per_s, bound_by }) => gflop_per_s === 0 || LINKS.includes(bound_by ?? ""),
+  ).length;
+  const unknown = ofKind.length - drawable(ofKind).length - moving;
   const small = drawable(ofKind).length - points.length;
   const some = all.some((point) => point.kind === "program");
+  if (rows.state === "ready" && !points.length && !some) return null;
   return (
     <Card
       title="Roofline"
-      note={device ?? "the device's peaks are unknown, so there are no roofs"}
+      note={device ?? "no roofs: the peaks of the device are not known"}
       actions={
         <>
           {devices.length > 1 && (
@@ -149,45 +181,36 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
         </>
       }
     >
-      {points.length === 0 ? (
-        <Empty
-          title="No op has a place in the chart"
-          text="neither operations nor bytes of any op are known; for PyTorch, record with record_shapes=True"
-        />
-      ) : (
-        <>
-          <Chart
-            label={
-              `${points.length} ${shown === "op" ? "ops" : "programs"} ` +
-              "by operations per second and operations per byte"
-            }
-            plot={plot}
-            height={420}
-            marks={points.length}
-            onPick={(index) => setParams({ at: String(points[index]?.rank) })}
-          />
-          <div class="graph-foot flex wrap spread above-m minor">
-            <span class="muted">
-              Larger marks take more time.{" "}
-              {above > 0 &&
-                `▲ ${above === 1 ? "one is above a roof: it" : `${above} are above a roof: they`} ` +
-                  "did less than is counted. "}
-              {onlyInTable(points.length, ofKind.length, { idle, unknown, small })}{" "}
-              {!picked && "Click a mark to see its row."}
-            </span>
-          </div>
-        </>
-      )}
+      <Chart
+        label={
+          `${points.length} ${shown === "op" ? "ops" : "programs"} ` +
+          "by operations per second and operations per byte"
+        }
+        plot={plot}
+        height={420}
+        marks={points.length}
+        onPick={(index) => setParams({ at: String(points[index]?.rank) })}
+      />
+      <div class="graph-foot flex wrap spread above-m minor">
+        <span class="muted">
+          Larger marks take more time.{" "}
+          {above > 0 &&
+            `▲ ${above === 1 ? "one is above a roof: it" : `${above} are above a roof: they`} ` +
+              "did less than is counted. "}
+          {onlyInTable(points.length, ofKind.length, { moving, unknown, small })}{" "}
+          {!picked && "Click a mark to see its row."}
+        </span>
+      </div>
       {picked && <Picked point={picked} />}
     </Card>
   );
 }
 
 /** How many of all have a mark, and why the others have none. */
-function onlyInTable(drawn: number, all: number, others: { idle: number; unknown: number; small: number }): string {
+function onlyInTable(drawn: number, all: number, others: { moving: number; unknown: number; small: number }): string {
   const counted = (count: number, what: string) => (count > 0 ? [`${count.toLocaleString("en-US")} ${what}`] : []);
   const why = [
-    ...counted(others.idle, "only move data"),
+    ...counted(others.moving, "only move data"),
     ...counted(others.unknown, "have no known operations or bytes"),
     ...counted(others.small, "take less time"),
   ];

@@ -17,7 +17,7 @@ from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.notes import find_notes, other_surroundings
 from stepscope.analysis.compare.predicted import compare_predicted
-from stepscope.analysis.compare.sides import Side, per_batch
+from stepscope.analysis.compare.sides import Side, per_batch, without_steps
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
 from stepscope.analysis.compare.welch import Sample, sample_of
@@ -63,12 +63,13 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         UsageError: as of `choose_tools`.
     """
     names = choose_tools(tools)
-    before, after = per_batch(before, after)
+    before, after = without_steps(*per_batch(before, after))
     warned = _WARNING_TOOLS if tools is None else names
     times = step_times(before), step_times(after)
     samples = sample_of(times[0]), sample_of(times[1])
     found = compare_means(*samples)
-    gain = round(median(times[0]) / median(times[1]), 4) if all(map(sum, times)) else None  # of the step of the advice
+    medians = (median(times[0]), median(times[1])) if all(map(sum, times)) else None
+    gain = round(medians[0] / medians[1], 4) if medians else None  # of the step of the advice
     breakdown = STEP_TABLES["overview"](before, after, False).rows
     tables = list(_make_tables(before, after, names, found))
     if tools is None or len(names) == len(comparable_tools()):
@@ -78,7 +79,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         hosts=tuple(dict.fromkeys((*before.hosts, *after.hosts))),
         warnings=_label_warnings(before.warnings_of(warned), after.warnings_of(warned)),
         partial=before.partial or after.partial,
-        verdict_text=verdict_text(found, *samples, breakdown),
+        verdict_text=verdict_text(found, *samples, breakdown, medians, before.of_captures),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
         foretold=compare_predicted(before, after, None if other_surroundings(before, after, True) else gain),

@@ -178,7 +178,8 @@ def change_fields(comparable: Comparable, is_per_step: bool = False) -> tuple[Fi
         Field(
             "change_percent",
             "percent",
-            "the difference as a share of the value before; unknown if that was 0",
+            "the difference as a share of the value before; unknown if that was 0, or grew from less than "
+            f"{100 * NEGLIGIBLE_SHARE:g} % of the total",
             role=Role.CHANGE,
         ),
     )
@@ -280,6 +281,8 @@ def _find_differing_rows(
         if not comparable.is_neutral:
             width = None if _is_new_or_gone(one, other) else row.get(noise)
             row["verdict"] = _verdict(amount(row[change]), width, least, is_doubtful)
+        if one and one.value <= least and amount(row[change]) > one.value:
+            row["change_percent"] = None  # a multiple of nothing
         rows.append(row)
     return rows
 

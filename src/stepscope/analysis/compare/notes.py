@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stepscope.analysis.compare.sides import Side
 from stepscope.report import Cell
+from stepscope.vocabulary.computing_ops import multiplies
 
 _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more are worth a note
 _OTHER_MODEL = 0.25  # of the names of ops are shared: below it the models differ
@@ -102,8 +103,8 @@ def _other_steps(before: Side, after: Side) -> list[str]:
     notes = []
     if one.steps_source != other.steps_source:
         notes.append(f"steps were found in different ways: before, {one.steps_how}; after, {other.steps_how}")
-    if not (before.usual_steps and after.usual_steps):
-        who = "one side has" if before.usual_steps or after.usual_steps else "both sides have"
+    if not (before.step_count and after.step_count):
+        who = "one side has" if before.step_count or after.step_count else "both sides have"
         notes.append(f"{who} no steps, so totals are those of the captures, and a longer capture has more")
     return notes
 
@@ -135,10 +136,11 @@ def _other_shapes(before: Side, after: Side) -> list[str]:
         where = "on either side" if not one and not other else "before" if not one else "after"
         return [f"input shapes were not recorded {where}, so the batch sizes may differ"]
     shared, changed = _changed_shapes(before, after)
-    if not changed:
+    telling = [name for name in changed if multiplies(name)]  # others change with the input's preparation alone
+    if not telling:
         return []
     return [
-        f"{len(changed)} of {len(shared)} ops on both sides have other input shapes, first {changed[0]}: with another "
+        f"{len(changed)} of {len(shared)} ops on both sides have other input shapes, first {telling[0]}: with another "
         "batch size or model, a step is not the same work"
     ]
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.compare.sides import Side
-from stepscope.report import Cell, Field, Role, Rows
+from stepscope.report import Cell, Field, Role, Rows, amount
+
+_RANGE = ("measured_speedup", "predicted_speedup_least", "predicted_speedup_most")
 
 FIELDS: tuple[Field, ...] = (
     Field("class", "text", "the class of an advice on the session before", role=Role.TERM),
@@ -62,7 +64,7 @@ def predicted_lines(rows: Sequence[Mapping[str, Cell]]) -> Iterator[str]:
     """What came of the first advice, and of every other whose cause is gone."""
     for at, row in enumerate(rows):
         if at == 0 or row["is_gone"]:
-            came = f"measured {row['measured_speedup']:.2f}x" if row["measured_speedup"] else _describe_lack(row)
+            came = _describe_measured(row) if row["measured_speedup"] else _describe_lack(row)
             yield f"{row['title']}: {_describe_prediction(row)}{_describe_proof(row)}, {came}"
 
 
@@ -74,6 +76,15 @@ def _describe_prediction(row: Mapping[str, Cell]) -> str:
         return f"predicted {row['predicted_speedup']:.2f}x" + ("" if least is None else f" ({least:.2f} or more)")
     between = f" ({least:.2f} to {most:.2f})"
     return f"predicted {row['predicted_speedup']:.2f}x{between}"
+
+
+def _describe_measured(row: Mapping[str, Cell]) -> str:
+    """What came, and on which side of the predicted range."""
+    measured, least, most = (row[name] for name in _RANGE)
+    text = f"measured {measured:.2f}x"
+    if least is not None and amount(measured) < amount(least):
+        return f"{text}, less than predicted"
+    return f"{text}, more than predicted" if most is not None and amount(measured) > amount(most) else text
 
 
 def _describe_proof(row: Mapping[str, Cell]) -> str:

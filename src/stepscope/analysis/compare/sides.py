@@ -31,6 +31,7 @@ class Side:
         reports: by tool, of the whole capture or of the chosen steps.
         within_steps: by tool, of the steps alone; only of tools with totals, and only if much ran outside of the steps.
         divisor: what step times are divided by: the batches of a step, where those of the two sides differ.
+        of_captures: whether the whole captures are compared, as steps were found on neither side.
     """
 
     run: str
@@ -38,6 +39,7 @@ class Side:
     reports: Mapping[str, Report]
     within_steps: Mapping[str, Report] = field(default_factory=dict)
     divisor: int = 1
+    of_captures: bool = False
 
     @property
     def overview(self) -> OverviewReport:
@@ -81,8 +83,8 @@ class Side:
 
     @cached_property
     def usual_steps(self) -> tuple[dict[str, Cell], ...]:
-        """The steps that are compared: those that statistics count; empty if the whole capture counts as one step."""
-        rows = () if self.overview.steps_source == "none" else self.overview.step_rows
+        """The steps that are compared: those that statistics count; none if only this side has no steps."""
+        rows = self.overview.step_rows if self.step_count or self.of_captures else ()
         return tuple(row for row in rows if row["usual"])
 
 
@@ -92,6 +94,13 @@ def per_batch(before: Side, after: Side) -> tuple[Side, Side]:
     if counts[0] == counts[1]:
         return before, after
     return replace(before, divisor=counts[0]), replace(after, divisor=counts[1])
+
+
+def without_steps(before: Side, after: Side) -> tuple[Side, Side]:
+    """The sides with the captures as their only steps, if steps were found on neither."""
+    if before.step_count or after.step_count:
+        return before, after
+    return replace(before, of_captures=True), replace(after, of_captures=True)
 
 
 def side_of(run: str, path: str, ask: Ask, tools: Sequence[str]) -> Side:

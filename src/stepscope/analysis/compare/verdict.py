@@ -11,6 +11,7 @@ from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, amount, duration_text, number_text, round_6
 
+_OTHER_FACTOR = 0.05  # the ratio of medians differs by more from that of means: both are said
 _TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
 
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
@@ -82,19 +83,33 @@ def compare_means(before: Sample, after: Sample) -> StepTimeDifference:
 
 
 def verdict_text(
-    found: StepTimeDifference, before: Sample, after: Sample, breakdown: Sequence[Mapping[str, Cell]]
+    found: StepTimeDifference,
+    before: Sample,
+    after: Sample,
+    breakdown: Sequence[Mapping[str, Cell]],
+    medians: tuple[float, float] | None = None,
+    of_captures: bool = False,
 ) -> str:
-    """The difference in one sentence, with the cause that explains most of it."""
+    """The difference in one sentence, with the cause that explains most of it.
+
+    Args:
+        found, before, after: the difference, and the step times of both sides.
+        breakdown: the mean step by cause.
+        medians: those of both sides, which are said where they differ by another factor than the means.
+        of_captures: whether the captures are compared, and not steps.
+    """
     if before.mean is None or after.mean is None or found.ms is None or found.change_percent is None:
         lacking = [name for name, side in (("before", before), ("after", after)) if not side.mean]
         who = "neither session has" if len(lacking) == 2 else f"the session {lacking[0]} has no"
         return f"unknown: {who} steps to compare; mark the steps"
-    times = f"mean {number_text(before.mean)} -> {number_text(after.mean)} ms"
+    times = f"{'capture' if of_captures else 'mean'} {number_text(before.mean)} -> {number_text(after.mean)} ms"
+    if medians and found.speedup and abs(medians[0] / medians[1] / found.speedup - 1) > _OTHER_FACTOR:
+        times += f", median {number_text(medians[0])} -> {number_text(medians[1])} ms"
     noise = None if found.uncertainty_ms is None else f"\N{PLUS-MINUS SIGN}{number_text(found.uncertainty_ms)}"
     if found.verdict == "within_noise":
         return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed_text(found.ms)} ms {noise})"
-    text = f"{_size_text(found)} ({times}, {noise or 'noise unknown'})"
-    if noise is None:
+    text = f"{_size_text(found)} ({times}, {noise or ('one run each' if of_captures else 'noise unknown')})"
+    if noise is None and not of_captures:
         text += ", which may be chance: one side has fewer than two steps"
     cause = _cause_text(found.ms, breakdown)
     return f"{text}: {cause}" if cause else text

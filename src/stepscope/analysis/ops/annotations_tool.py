@@ -1,9 +1,10 @@
-"""The ranges that the program named: how often each ran, and how long.
+"""The ranges that the program and its libraries named: how often each ran, and how long.
 
 `record_function("forward")`, `TraceAnnotation("load batch")`, `Trace("train")`, `stepscope.annotate("save")` and step
-marks are ranges of the program. `total_ms` is the time from their starts to their ends; `self_ms` leaves out other
-named ranges inside; `device_ms` is the work of devices that was launched inside. Where a program marks no steps, the
-range that repeats around most of its work counts as its step (`is_step`).
+marks are ranges of the program. Those that a library names itself, such as `Optimizer.step#Adam.step` of PyTorch or
+`## forward ##` of TorchRec, have `is_library`. `total_ms` is the time from their starts to their ends; `self_ms` leaves
+out other named ranges inside; `device_ms` is the work of devices that was launched inside. Where a program marks no
+steps, the range that repeats around most of its work counts as its step (`is_step`).
 
 TensorFlow and JAX record a range like their own work, under its name alone. There a range is listed if its name is
 written in lower case (`load_batch`, `train/forward`), since the runtimes write theirs otherwise.
@@ -22,7 +23,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work, self_times
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.trace.thread_labels import thread_label
-from stepscope.analysis.trace.user_ranges import ranges_and_steps
+from stepscope.analysis.trace.user_ranges import framework_ranges, ranges_and_steps
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
@@ -47,6 +48,7 @@ FIELDS: tuple[Field, ...] = (
     Field("name", "text", "the range, as the program named it; a step mark without its number", role=Role.NAME),
     Field("thread", "text", "the thread that ran it", role=Role.PLACE),
     Field("is_step", "yes or no", "whether these ranges mark the steps", "bool", label="Step"),
+    Field("is_library", "yes or no", "whether a framework or a library named it, not the program", "bool"),
     Field("occurrences", "count", "how often it ran", "int"),
     Field("total_ms", "ms", "total time, from start to end"),
     Field("self_ms", "ms", "the same without other named ranges inside"),
@@ -62,7 +64,7 @@ _ONLY_STEPS = "the program names its steps, and nothing inside them"
 
 
 RANGES = Relation(
-    ("host", "name", "thread", "is_step", "steps_ps"),
+    ("host", "name", "thread", "is_step", "is_library", "steps_ps"),
     ("occurrences", "total_ps", "self_ps", "min_ps", "max_ps", "device_ps", "in_steps_ps"),
     order=("-total_ps", "host", "name", "thread"),
     most=MOST_ROWS,
@@ -111,13 +113,14 @@ def partial(trace: HostTrace) -> RangesOfHost:
     """The part of one host."""
     steps = steps_of(trace)
     inside = Spans.union(steps.start_ps, steps.until_ps)
-    return RangesOfHost(origin_of(trace), RANGES.keep([_measure(trace, own, inside) for own in _groups(trace)]))
+    ranges = [(rows, False) for rows in _groups(trace, ranges_and_steps(trace))]
+    ranges += [(rows, True) for rows in _groups(trace, framework_ranges(trace))]
+    return RangesOfHost(origin_of(trace), RANGES.keep([_measure(trace, *each, inside) for each in ranges]))
 
 
-def _groups(trace: HostTrace) -> Iterator[I64]:
+def _groups(trace: HostTrace, rows: I64) -> Iterator[I64]:
     """The ranges of each name on each thread, in order of time."""
     by_key: dict[tuple[str, int], list[int]] = {}
-    rows = ranges_and_steps(trace)
     for row, line in zip(rows.tolist(), trace.events.line[rows].tolist(), strict=True):
         by_key.setdefault((_plain_name(trace, row), line), []).append(row)
     yield from (np.array(own, np.int64) for own in by_key.values())
@@ -128,12 +131,13 @@ def _plain_name(trace: HostTrace, row: int) -> str:
     return (_NUMBER.sub("", name) or name) if trace.events.kind[row] == EventKind.STEP_MARK else name
 
 
-def _measure(trace: HostTrace, rows: I64, steps: Spans) -> tuple[Any, ...]:
+def _measure(trace: HostTrace, rows: I64, is_library: bool, steps: Spans) -> tuple[Any, ...]:
     """A row of RANGES."""
     duration, line = trace.events.duration_ps[rows], int(trace.events.line[rows[0]])
     whole = spans_of(trace, rows)
     is_step = bool(trace.events.kind[rows[0]] == EventKind.STEP_MARK)
-    keys = (trace.host, _plain_name(trace, int(rows[0])), thread_label(trace, line), is_step, steps.total)
+    name = _plain_name(trace, int(rows[0]))
+    keys = (trace.host, name, thread_label(trace, line), is_step, is_library, steps.total)
     own = trace.derived("own time of ranges", _own_times)[rows]
     times = (int(each) for each in (duration.sum(), own.sum(), duration.min(), duration.max()))
     return (*keys, len(rows), *times, _device_ps(trace, line, whole), (whole & steps).total)
@@ -143,6 +147,7 @@ def _own_times(trace: HostTrace) -> I64:
     """The duration of each range without the named ranges inside: int64 of shape (events,)."""
     is_range = np.zeros(len(trace.events), np.bool_)
     is_range[ranges_and_steps(trace)] = True
+    is_range[framework_ranges(trace)] = True
     return self_times(trace, is_range)
 
 

@@ -2,8 +2,9 @@
 
 There are two tables. The first lists each op that launches at least two kernels, with the kernels in launch order. The
 second lists sequences on streams, over any ops: two to eight kernels that occur three times or more. Each kernel counts
-for at most one sequence, the one that would save most launches as a single kernel. Each saved launch saves host time,
-and step time if a device waits for it.
+for at most one sequence, the one that would save most launches as a single kernel. `host_us` is what starting the
+kernels takes the host, by which the sequences are ordered: a saved launch saves its part of that, and step time if a
+device waits for it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,14 @@ OP_FIELDS: tuple[Field, ...] = (
     *_FIGURES,
 )
 STREAM_FIELDS: tuple[Field, ...] = (
-    *_FIGURES[:-1],
+    *_FIGURES[:2],
+    Field(
+        "host_us",
+        "us",
+        "time of the ops, else of the launching calls, that start its kernels; an op's time is divided equally among "
+        "the kernels that it starts",
+    ),
+    *_FIGURES[2:-1],
     Field("ops", "text", "the op that each kernel is of, in order; unknown if none is known", role=Role.LABEL),
     _FIGURES[-1],
 )
@@ -71,7 +79,7 @@ _NONE = (
 _MEASURES = ("count", "host_ps", "device_ps", "launches_saved")
 IN_OPS = Relation(("op", "length", "named"), _MEASURES, order=("-device_ps", "op", "named"), most=MOST_ROWS)
 """Sequences by their length and the kernels that are named; on streams `op` is that of each kernel."""
-ON_STREAMS = replace(IN_OPS, order=("-launches_saved", *IN_OPS.order))
+ON_STREAMS = replace(IN_OPS, order=("-host_ps", "-launches_saved", *IN_OPS.order))
 
 
 @dataclass(frozen=True)
@@ -125,16 +133,21 @@ def partial(trace: HostTrace) -> SequencesOfHost:
     rows, call = found.rows[wanted], found.call[wanted]
     total = int(trace.events.duration_ps[rows].sum())
     ops = np.array(["", *(name for name, _ in found.ops)], object)[found.op[wanted] + 1]
-    return SequencesOfHost(
-        origin_of(trace), _count_in_ops(trace, rows, call), _count_on_streams(trace, rows, ops), total
-    )
-
-
-def _count_in_ops(trace: HostTrace, rows: I64, call: I64) -> Counted:
-    """The sequences that ops launch, by op and kernels."""
-    rows, call = rows[call >= 0], call[call >= 0]
     outer = enclosing_events(trace, is_any_kind(trace.events.kind, OPS))
-    unit = np.where(outer[call] >= 0, outer[call], call)
+    unit = np.where((call >= 0) & (outer[call] >= 0), outer[call], call)
+    on_streams = _count_on_streams(trace, rows, ops, _launch_times(trace, unit))
+    return SequencesOfHost(origin_of(trace), _count_in_ops(trace, rows, call, unit), on_streams, total)
+
+
+def _launch_times(trace: HostTrace, unit: I64) -> I64:
+    """What starting each kernel takes the host; `unit` is the op or call that starts it, -1 if unknown."""
+    _, place, count = np.unique(unit, return_inverse=True, return_counts=True)
+    return np.where(unit >= 0, trace.events.duration_ps[unit] // count[place], 0)
+
+
+def _count_in_ops(trace: HostTrace, rows: I64, call: I64, unit: I64) -> Counted:
+    """The sequences that ops launch, by op and kernels; `unit` is the op or call that starts each kernel."""
+    rows, call, unit = rows[call >= 0], call[call >= 0], unit[call >= 0]
     order = np.lexsort((trace.events.start_ps[rows], trace.events.start_ps[call], unit))
     rows, unit = rows[order], unit[order]
     begin = np.flatnonzero(np.append(True, unit[1:] != unit[:-1]))
@@ -165,8 +178,9 @@ def _kernel_names(trace: HostTrace, rows: I64) -> tuple[str, ...]:
     return tuple(trace.name_of(row) for row in rows[:_MOST_NAMED].tolist())
 
 
-def _count_on_streams(trace: HostTrace, rows: I64, ops: np.ndarray) -> Counted:
-    """Repeated sequences on streams; `rows` are in the order of streams and time, `ops` the names of their ops.
+def _count_on_streams(trace: HostTrace, rows: I64, ops: np.ndarray, host_ps: I64) -> Counted:
+    """Repeated sequences on streams; `rows` are in the order of streams and time, `ops` the names of their ops, and
+    `host_ps` is what starting each takes.
 
     The sequence that saves most launches takes its kernels first; what is left is for the others.  Otherwise a loop
     would be listed once for every kernel that it may be taken to begin with.
@@ -187,7 +201,8 @@ def _count_on_streams(trace: HostTrace, rows: I64, ops: np.ndarray) -> Counted:
             time = int(trace.events.duration_ps[rows[members]].sum())
             named = _kernel_names(trace, rows[members[0]])
             own = _ARROW.join(ops[members[0]]) if all(ops[members[0]]) else ""
-            runs.append((own, length, named, len(members), 0, time, len(members) * (length - 1)))
+            launching = int(host_ps[members].sum())
+            runs.append((own, length, named, len(members), launching, time, len(members) * (length - 1)))
     return ON_STREAMS.keep(runs)
 
 

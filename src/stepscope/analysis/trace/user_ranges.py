@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, look_up, union
+from stepscope.model.arrays import I64, Mask, look_up, union
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import RangeTrait
 
@@ -25,14 +23,28 @@ def ranges_and_steps(trace: HostTrace) -> I64:
     return union(user_ranges(trace), marks[is_thread_event(trace)[marks]])
 
 
+def framework_ranges(trace: HostTrace) -> I64:
+    """Rows of the ranges that a framework or a library named on threads: steps of optimizers, parts of a pipeline."""
+    named = _on_threads(trace, EventKind.ANNOTATION)
+    return named[_is_of_framework(trace, named)]
+
+
+def _is_of_framework(trace: HostTrace, rows: I64) -> Mask:
+    return has_trait(trace, trace.events.type[rows], RangeTrait.OF_FRAMEWORK | RangeTrait.UPDATES_MODEL)
+
+
+def _on_threads(trace: HostTrace, kind: EventKind) -> I64:
+    rows = events_of_kind(trace, kind)
+    threads = look_up(trace.lines.kind == LineKind.THREAD, trace.events.line[rows])
+    return rows[threads & (trace.events.duration_ps[rows] > 0)]
+
+
 def _find_ranges(trace: HostTrace) -> I64:
-    kind = trace.events.kind
-    threads = look_up(trace.lines.kind == LineKind.THREAD, trace.events.line) & (trace.events.duration_ps > 0)
-    named = np.flatnonzero((kind == EventKind.ANNOTATION) & threads)
-    named = named[~has_trait(trace, trace.events.type[named], RangeTrait.OF_FRAMEWORK | RangeTrait.UPDATES_MODEL)]
+    named = _on_threads(trace, EventKind.ANNOTATION)
+    named = named[~_is_of_framework(trace, named)]
     if trace.framework not in _LIKE_RUNTIMES:
         return named
-    others = np.flatnonzero((kind == EventKind.OTHER) & threads)
+    others = _on_threads(trace, EventKind.OTHER)
     others = others[~has_trait(trace, trace.events.type[others], RangeTrait.OF_RUNTIME)]
     return union(named, _drop_passes(trace, others))
 

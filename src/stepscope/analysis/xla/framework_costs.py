@@ -10,12 +10,18 @@ Sizes are those of the inputs as recorded; m, n, k are a product's sizes, b its 
 | gradient of a convolution | the same for each gradient that it computes | inputs and these gradients |
 | element by element | 1 an element of the result | inputs and result |
 | softmax | 5 an element, its gradient 4 | inputs and result |
+| batch, layer and group norm | 7 an element, the gradient 9 | inputs and result |
+| sums, means, pooling | 1 an element of the input | the input |
 | copies, `cat` | none | read and written once |
+
+The result of a convolution whose stride was not recorded, and what else its gradient does not name, is that of the same
+convolution elsewhere in the trace.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -23,15 +29,17 @@ from typing import Any, NamedTuple
 from stepscope.vocabulary.computing_ops import (
     ATTENTION,
     COMPARES,
+    CONVOLUTION_GRADIENTS,
     CONVOLUTIONS,
     COPIES,
     COPIES_WITH_ONE_INPUT,
     GRADIENT_OF_INPUT,
+    GRADIENT_OF_KERNEL,
     ONE_OPERAND,
     PADDING_FIRST,
+    PER_ELEMENT,
     POINTWISE,
     PRODUCTS,
-    SOFTMAX,
     THREE_OPERANDS,
     element_bytes,
     shapes_in_annotation,
@@ -54,25 +62,55 @@ class Cost(NamedTuple):
 UNKNOWN = Cost(None, None, "", False)
 
 
+class Convolutions:
+    """The sizes of image, gradient and kernel of each convolution whose whole gradient a trace records.
+
+    The gradient has the sizes of the result; where two of the three are known, so is the third, unless convolutions
+    differ in nothing else.
+    """
+
+    def __init__(self, gradients: Iterable[tuple[str, str]] = ()) -> None:
+        """Takes the names of ops and the sizes of their inputs, as the profiler writes them."""
+        self._thirds: dict[tuple[int, str, str], set[str]] = {}
+        for op, dims in gradients:
+            shapes, places = _parsed(dims), CONVOLUTION_GRADIENTS.get(strip_library(op))
+            if places and isinstance(shapes, list) and len(shapes) > max(places):
+                self._note([json.dumps(shapes[at]) for at in places])
+
+    def _note(self, sizes: list[str]) -> None:
+        for at in range(len(sizes)):
+            one, other = (size for place, size in enumerate(sizes) if place != at)
+            self._thirds.setdefault((at, one, other), set()).add(sizes[at])
+
+    def missing(self, at: int, one: Shape, other: Shape) -> Shape | None:
+        """Image (0), gradient (1) or kernel (2), by the sizes of the two others in this order."""
+        found = self._thirds.get((at, json.dumps(one), json.dumps(other)), set())
+        return _sizes(_parsed(next(iter(found)))) if len(found) == 1 else None
+
+
+_NONE_KNOWN = Convolutions()
+
+
 @lru_cache(maxsize=65536)
-def torch_cost(op: str, dims: str, types: str, concrete: str = "") -> Cost:
+def torch_cost(op: str, dims: str, types: str, concrete: str = "", known: Convolutions = _NONE_KNOWN) -> Cost:
     """What a PyTorch op costs.
 
     Args:
         op: its name, such as `aten::mm`.
         dims, types, concrete: its inputs' sizes, types and values, as the profiler writes them.
+        known: the convolutions of the trace.
     """
     shapes, names, values = (_parsed(text) for text in (dims, types, concrete))
     if not isinstance(shapes, list) or not isinstance(names, list):
         return UNKNOWN
     name = strip_library(op)
     try:
-        return _cost(name, shapes, [str(each) for each in names], values if isinstance(values, list) else [])
+        return _cost(name, shapes, [str(each) for each in names], values if isinstance(values, list) else [], known)
     except (IndexError, TypeError, ValueError, OverflowError):
         return UNKNOWN
 
 
-def _cost(name: str, shapes: list[Any], types: list[str], values: list[Any]) -> Cost:
+def _cost(name: str, shapes: list[Any], types: list[str], values: list[Any], known: Convolutions) -> Cost:
     attention = ATTENTION.fullmatch(name)
     if attention:
         return _attention(shapes, types, name, attention["pass"] == "_backward" or name.endswith("_backward"))
@@ -81,13 +119,18 @@ def _cost(name: str, shapes: list[Any], types: list[str], values: list[Any]) -> 
     if name == "convolution_backward":
         return _convolution_gradients(shapes, types, values)
     if name in GRADIENT_OF_INPUT:
-        return _convolution(prod(_sizes(shapes[1])), _sizes(shapes[2]), types[1], 0)
+        gradient, kernel = _sizes(shapes[1]), _sizes(shapes[2])
+        return _convolution(prod(gradient), kernel, types[1], prod(known.missing(0, gradient, kernel) or [0]))
+    if name in GRADIENT_OF_KERNEL:
+        gradient, image = _sizes(shapes[1]), _sizes(shapes[2])
+        found = known.missing(2, image, gradient)
+        return _convolution(prod(gradient), found, types[1], prod(image)) if found else UNKNOWN
     if name in CONVOLUTIONS:
-        return _forward_convolution(name, shapes, types, values)
+        return _forward_convolution(name, shapes, types, values, known)
     if name in COPIES:
         return _copy(name, shapes, types)
-    if name in SOFTMAX:
-        return _softmax(SOFTMAX[name], shapes[0], types[0], 3 if "backward" in name else 2)
+    if name in PER_ELEMENT:
+        return _per_element(shapes, types, *PER_ELEMENT[name])
     count = 1 if ONE_OPERAND.fullmatch(name) else 3 if THREE_OPERANDS.fullmatch(name) else 2
     return _pointwise(name, shapes[:count], types[:count])  # behind them stands the tensor of `out=`, which is written
 
@@ -163,8 +206,13 @@ def _convolution_gradients(shapes: list[Any], types: list[str], values: list[Any
     return _convolution(prod(gradient), kernel, types[0], prod(image), times)
 
 
-def _forward_convolution(name: str, shapes: list[Any], types: list[str], values: list[Any]) -> Cost:
+def _forward_convolution(
+    name: str, shapes: list[Any], types: list[str], values: list[Any], known: Convolutions
+) -> Cost:
     image, kernel = _sizes(shapes[0]), _sizes(shapes[1])
+    if not values:
+        result = known.missing(1, image, kernel)
+        return _convolution(prod(result), kernel, types[0], prod(image)) if result else UNKNOWN
     start = 2 if name == "cudnn_convolution" else 3
     first, second, dilation = (_parsed(str(values[at])) for at in range(start, start + 3))
     padding, stride = (first, second) if name in PADDING_FIRST else (second, first)
@@ -210,10 +258,10 @@ def _pointwise(name: str, shapes: list[Any], types: list[str]) -> Cost:
     return Cost(float(out), float(read + out * widest), xla_type(arrays[0][1]), False)
 
 
-def _softmax(operations: int, shape: Any, type_name: str, arrays: int) -> Cost:
-    count, width = prod(_sizes(shape)), element_bytes(type_name)
+def _per_element(shapes: list[Any], types: list[str], operations: int, at: int, arrays: int) -> Cost:
+    count, width = prod(_sizes(shapes[at])), element_bytes(types[at])
     nbytes = None if width is None else float(arrays * count * width)
-    return Cost(float(operations * count), nbytes, xla_type(type_name), False)
+    return Cost(float(operations * count), nbytes, xla_type(types[at]), False)
 
 
 def _broadcast(shapes: list[Shape]) -> Shape:

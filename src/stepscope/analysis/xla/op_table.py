@@ -77,7 +77,13 @@ OP_FIELDS: tuple[Field, ...] = (
     Field("flop_per_byte", "FLOP/byte", "operational intensity: operations for each byte", label="Intensity"),
     Field("compute_percent", "percent", "share of the device's peak for its precision"),
     Field("memory_percent", "percent", "share of the device's memory bandwidth"),
-    Field("bound_by", "text", "`compute` or `memory`: the peak it is nearer to; unknown without both", role=Role.TERM),
+    Field(
+        "bound_by",
+        "text",
+        "`compute` or `memory`: the peak it is nearer to, unknown without both; `communication` of collectives, "
+        "`transfer` of copies between host and device",
+        role=Role.TERM,
+    ),
     Field("precision", "text", "element type of what it multiplies, else of its result", role=Role.TYPE),
 )
 """The columns of an op and what it achieves, in every table of ops; `op_cells` fills them."""
@@ -94,7 +100,7 @@ class Rates:
         flop_per_s, byte_per_s: by its time; None where operations or bytes are unknown.
         intensity: operations for each byte.
         compute_percent, memory_percent: of the device's peaks.
-        bound_by: `compute` or `memory`, whichever is nearer to its peak; None if unknown.
+        bound_by: `compute` or `memory`, whichever is nearer to its peak, or the link that it uses; None if unknown.
         least_ps: the time that the device's peaks allow at least.
     """
 
@@ -128,9 +134,11 @@ def _share(rate: float | None, peak: float | None) -> float | None:
 
 def rates_of_op(op: XlaOp, peaks: Peaks | None) -> Rates:
     """What an op achieves, over its self time; unknown for one that only starts work or waits for it, since that goes
-    on beside other ops."""
+    on beside other ops.  What uses a link is no share of a peak."""
     if op.category.endswith(_ASYNCHRONOUS):
-        return rates_of(None, None, op.self_ps, None, None)
+        return replace(rates_of(None, None, op.self_ps, None, None), bound_by=op.link or None)
+    if op.link:
+        return replace(rates_of(op.flops, op.bytes, op.self_ps, None, None), bound_by=op.link)
     peak_flops = peaks.flops(op.precision, op.matrix) if peaks else None
     return rates_of(op.flops, op.bytes, op.self_ps, peak_flops, peaks.memory if peaks else None)
 

@@ -22,7 +22,7 @@ from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_runs, op_time
 from stepscope.analysis.xla.step_time import StepTime, op_share_in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text
-from stepscope.model import HostTrace, LineKind, stat_names
+from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import F64, I64, Groups, Mask, distinct, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.vocabulary.scopes import is_host_transfer, is_rematerialized
@@ -55,6 +55,7 @@ class XlaOp(NamedTuple):
         in_steps: share of its runs that belong to whole steps, 0 to 1.
         matrix: it multiplies matrices or convolves.
         instructions: number of ops in the row.
+        link: `communication` between devices or `transfer` to or from the host, of an op that does nothing else.
     """
 
     program: int
@@ -76,6 +77,16 @@ class XlaOp(NamedTuple):
     outside_compilation: bool = False
     inside: Sequence[Inside] = ()
     instructions: int = 1
+    link: str = ""
+
+
+LINKS = {
+    EventKind.COLLECTIVE: "communication",
+    EventKind.COPY_HOST_TO_DEVICE: "transfer",
+    EventKind.COPY_DEVICE_TO_HOST: "transfer",
+    EventKind.COPY_PEER: "transfer",
+}
+"""What device work of a kind uses, which neither computes nor stays in the memory of its device."""
 
 
 class ProgramRow(NamedTuple):
@@ -286,6 +297,7 @@ class _OpTable:
                     rematerialized=is_rematerialized(name, source.op_name),
                     outside_compilation=is_host_transfer(source.op_name) or "is_host_transfer=true" in text,
                     inside=inside,
+                    link=LINKS.get(EventKind(int(self.trace.events.kind[event])), ""),
                 )
             )  # fmt: skip
         return rows

@@ -15,7 +15,13 @@ of a product, b for its batch, h, q, k, d for heads, queries, keys and width:
 | convolution | 2 for each element of the result and of a filter | inputs and result |
 | gradient of a convolution | the same for each gradient that it computes | inputs and gradient |
 | element by element | 1 per element of the result | inputs and result |
+| batch, layer and group norm | 7 an element, the gradient 9 | inputs and result |
+| softmax | 5 an element, its gradient 4 | inputs and result |
+| sums, means, pooling | 1 an element of the input | the input |
 | copies | none | what is read and written |
+
+Recordings of PyTorch before 2.1 have no strides: the result of a convolution is then that of the same convolution whose
+gradient is in the trace. Collectives, and copies between host and device, have no roof: a link limits them.
 
 What other ops cost is unknown, and their rows show time only. Bytes are the least that an op has to move; what it finds
 in a cache or reads twice is not seen in shapes. Shares above 100 % are possible: Winograd's convolutions need fewer
@@ -32,10 +38,11 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.origin import header
 from stepscope.analysis.xla import ops
 from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
-from stepscope.analysis.xla.framework_costs import UNKNOWN, Cost, tensorflow_cost, torch_cost
+from stepscope.analysis.xla.framework_costs import UNKNOWN, Convolutions, Cost, tensorflow_cost, torch_cost
 from stepscope.analysis.xla.op_table import (
     DEVICE_FIELDS,
     OP_FIELDS,
@@ -58,11 +65,11 @@ from stepscope.analysis.xla.op_table import (
     warnings_of,
 )
 from stepscope.analysis.xla.op_time import op_time
-from stepscope.analysis.xla.ops import XlaOp
+from stepscope.analysis.xla.ops import LINKS, XlaOp
 from stepscope.analysis.xla.peaks import Peaks, peaks_of
 from stepscope.analysis.xla.step_time import share_in_steps
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Groups, number_pairs, sum_groups
+from stepscope.model.arrays import I64, Groups, distinct, number_pairs, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -78,6 +85,7 @@ from stepscope.report import (
     fields_named,
     not_in_json,
 )
+from stepscope.vocabulary.computing_ops import CONVOLUTION_GRADIENTS, strip_library
 from stepscope.vocabulary.op_names import op_name
 
 # ---- Ops of PyTorch and TensorFlow on a device, by the shapes of their inputs, with what they cost -------------------
@@ -113,14 +121,28 @@ def _find_launched_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
     op = event_name_rows(trace, run)
     groups = Groups.of(op, dims, types, concrete)
     stated = trace.stat_ints(stat_names.FLOPS, rows=run)
+    known = _convolutions(trace)
     costs, labels = [], []
     for at in groups.first.tolist():
         texts = [trace.strings[column[at]] if column[at] > 0 else "" for column in (dims, types, concrete)]
         name = trace.strings[op[at]]
-        cost = torch_cost(name, *texts)
+        cost = torch_cost(name, *texts, known)
         costs.append(cost if stated[at] <= 0 else cost._replace(flops=float(stated[at])))
         labels.append((name, op_name(name, EventKind.OP)[1], texts[0]))
     return _sum_ops(trace, pieces, groups.number.astype(np.int64), run, labels, costs)
+
+
+def _convolutions(trace: HostTrace) -> Convolutions:
+    """The convolutions of which the trace records the whole gradient, with the sizes of its inputs."""
+    rows = events_of_kind(trace, EventKind.OP)
+    names = event_name_rows(trace, rows)
+    wanted = [each for each in distinct(names).tolist() if strip_library(trace.strings[each]) in CONVOLUTION_GRADIENTS]
+    rows = rows[np.isin(names, wanted)]
+    _, first = number_pairs(event_name_rows(trace, rows), trace.stat_strings(stat_names.INPUT_DIMS, rows=rows))
+    dims = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows[first])
+    return Convolutions(
+        (trace.name_of(row), trace.strings[text]) for row, text in zip(rows[first].tolist(), dims.tolist(), strict=True)
+    )
 
 
 def _find_annotated_ops(trace: HostTrace, pieces: I64) -> list[FrameworkOp]:
@@ -149,16 +171,29 @@ def _sum_ops(
         else _count_rarest_kernel(trace, found.rows[pieces], group, size)
     )
     inside = share_in_steps(trace, found.rows[pieces], group, size)
+    links = _find_links(trace, pieces, group, time)
+    columns = zip(labels, runs, time, inside, costs, links, strict=True)
     return [
         FrameworkOp(
             XlaOp(
                 -1, name, op_type, int(count), int(ps), int(ps), _scale(cost.flops, count), _scale(cost.bytes, count),
-                float(share), cost.precision, cost.matrix,
+                float(share), cost.precision, cost.matrix, link=link,
             ),
             shapes,
         )
-        for (name, op_type, shapes), count, ps, share, cost in zip(labels, runs, time, inside, costs, strict=True)
+        for (name, op_type, shapes), count, ps, share, cost, link in columns
     ]  # fmt: skip
+
+
+def _find_links(trace: HostTrace, pieces: I64, group: I64, time: I64) -> list[str]:
+    """The link that most of each group's time uses; empty for work that stays on its device."""
+    found = attribute(trace)
+    kind, links = trace.events.kind[found.rows[pieces]], [""] * len(time)
+    for each, link in LINKS.items():
+        used = np.where(kind == each, found.time_ps[pieces], 0)
+        for at in np.flatnonzero(2 * sum_groups(group, used, len(time)) > time).tolist():
+            links[at] = link
+    return links
 
 
 def _count_distinct(group: I64, run: I64, size: int) -> I64:
@@ -265,10 +300,10 @@ def merge(partials: Sequence[RooflineOfHost]) -> RooflineReport:
     single.sort(key=lambda used: (-used.op.self_ps, used.op.name))
     ranked = [*sorted(programs, key=lambda used: -used.op.self_ps), *single]
     hosts = [(part.xla.origin.host, part.devices) for part in partials]
-    known = any(used.op.flops is not None or used.op.bytes is not None for used in single)
+    known = any(used.op.flops is not None or used.op.bytes is not None or used.op.link for used in single)
     return RooflineReport(
         **header([part.xla.origin for part in partials], [*_warnings(partials, known), *describe_above_peaks(single)]),
-        rows=tuple(_row(rank, used, busy) for rank, used in enumerate(ranked, 1)),
+        rows=tuple(_row(rank, used, busy) for rank, used in enumerate(ranked if known else (), 1)),
         roofs=tuple(_roofs([facts for _, devices in hosts for facts in devices])),
         steps=step_use([(part.xla.steps, _all_ops(part), part.devices) for part in partials]),
         devices=tuple(device_rows(hosts)),

@@ -1,0 +1,31 @@
+"""Ranges that a program and its libraries named, on drawn traces."""
+
+from __future__ import annotations
+
+from draw import Sort, draw
+from reporting import reporter, table
+
+from stepscope.analysis.ops import annotations_tool
+from stepscope.model import EventKind
+
+SORTS = {"Z": Sort(EventKind.ANNOTATION, "Optimizer.step#SGD.step"), "A": Sort(EventKind.ANNOTATION, "forward")}
+
+report = reporter(annotations_tool)
+
+
+def test_ranges_of_the_program_and_of_its_libraries():
+    found = report(
+        draw("""
+            host main | M0--------M1--------
+            host main | A----Z--  A----Z--
+        """, SORTS)
+    )  # fmt: skip
+    assert table(found.rows, "name", "is_step", "is_library", "occurrences", "total_ms", "step_percent") == [
+        ("train", True, False, 2, 20.0, 100.0),
+        ("forward", False, False, 2, 10.0, 50.0),
+        ("Optimizer.step#SGD.step", False, True, 2, 6.0, 30.0),
+    ]
+
+
+def test_steps_alone_are_no_page():
+    assert report(draw("host main | M0---M1---")).why_hidden() == "the program names its steps, and nothing inside them"

@@ -21,12 +21,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from subprocess import PIPE, Popen, TimeoutExpired  # those of before the program, which may put others in their place
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, Protocol
 
 _LENGTH = struct.Struct("<Q")
 _LOOK_SECONDS = 0.1  # between two looks at the memory of a child that works
@@ -68,6 +68,26 @@ class ChildLostError(Exception):
         super().__init__(reason)
 
 
+class HelperProcess(Protocol):
+    """What is needed of `Popen`."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+
+    def poll(self) -> int | None:
+        """None until it has ended."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """Its status, None if the system does not say.  Raises TimeoutExpired."""
+        ...
+
+    def kill(self) -> None:
+        """Ends it, unless it has ended."""
+        ...
+
+
 # ---- the handle ------------------------------------------------------------------------------------------------------
 
 
@@ -97,15 +117,12 @@ class Child:
         module: its `main` is called.
         is_bare: leaves out the site folder of Python, and with it whatever that starts in every process: it may be a
             framework, or another capture.
-        place: gives an open file another number and returns it, where this process is a program's, whose files get the
-            numbers that they get without us.
     """
 
-    def __init__(self, module: str, is_bare: bool = False, place: Callable[[int], int] = int) -> None:
+    def __init__(self, module: str, is_bare: bool = False) -> None:
         self._module = module
-        self._place = place
         self._kind = "bare" if is_bare else "with site"
-        self._process: Popen[bytes] | None = None
+        self._process: HelperProcess | None = None
         self._errors: IO[bytes] | None = None
         self._is_closed = self._is_stopped = False
 
@@ -126,26 +143,20 @@ class Child:
         if not self.is_running:
             self.release()
             try:
-                self._start(environment or {})
+                self._errors = self._open_errors()
+                self._process = self._open(_child_environment() | dict(environment or {}), self._errors)
             except (OSError, RuntimeError) as error:  # RuntimeError: the interpreter is shutting down
                 raise ChildLostError(str(error), End.UNABLE) from error
 
-    def _start(self, environment: Mapping[str, str]) -> None:
-        self._errors = self._move(tempfile.TemporaryFile(), "r+b")  # noqa: SIM115 - lives as long as the process
-        process = self._process = Popen(
-            [_python(), "-I", "-S", "-c", _PROGRAM, self._module, self._kind, *_search_path()],
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=self._errors,
-            env={**_child_environment(), **environment},
-            start_new_session=True,  # Ctrl-C is for the process that asks; it ends its children
-        )
-        process.stdin, process.stdout = self._move(process.stdin, "wb"), self._move(process.stdout, "rb")
+    def _open_errors(self) -> IO[bytes]:
+        return tempfile.TemporaryFile()
 
-    def _move(self, stream: IO[bytes] | None, mode: str) -> IO[bytes]:
-        assert stream is not None
-        with stream:
-            return os.fdopen(self._place(os.dup(stream.fileno())), mode)
+    def _open(self, environment: dict[str, str], errors: IO[bytes]) -> HelperProcess:
+        # Ctrl-C is for the process that asks, which ends its children: so a session of their own.
+        return Popen(self._words(), stdin=PIPE, stdout=PIPE, stderr=errors, env=environment, start_new_session=True)
+
+    def _words(self) -> list[str]:
+        return [_python(), "-I", "-S", "-c", _PROGRAM, self._module, self._kind, *_search_path()]
 
     def ask(self, *message: bytes | memoryview, seconds: float = math.inf, memory_bytes: float = math.inf) -> bytes:
         """The answer to a message, given in parts, of a process that was started.
@@ -190,7 +201,7 @@ class Child:
                     stream.close()
         self._process = self._errors = None
 
-    def _wait(self, process: Popen[bytes], seconds: float, memory_bytes: float) -> bytes:
+    def _wait(self, process: HelperProcess, seconds: float, memory_bytes: float) -> bytes:
         assert process.stdout is not None
         end = time.monotonic() + seconds
         answers = select.poll()  # not `select`, which takes no file number above a thousand
@@ -207,7 +218,7 @@ class Child:
                 raise ChildLostError(f"it took longer than {seconds:,.0f} s", End.TIME)
         return _receive(process.stdout)
 
-    def _explain_end(self, process: Popen[bytes]) -> ChildLostError:
+    def _explain_end(self, process: HelperProcess) -> ChildLostError:
         """Why a process ended without an answer.  One that does not end by itself is ended."""
         try:
             status = process.wait(_END_SECONDS)
@@ -217,6 +228,8 @@ class Child:
         if self._is_closed:
             return ChildLostError("the work was cancelled", End.STOPPED)
         end = End.STOPPED if self._is_stopped else End.DIED
+        if status is None:
+            return ChildLostError(f"its process ended{self._last_words()}", end)
         if status < 0:
             out_of_memory = "; the system does that when memory runs out" if status == -9 else ""
             return ChildLostError(f"its process was ended by signal {-status}{out_of_memory}", end)

@@ -18,6 +18,7 @@ from stepscope import children
 from stepscope.capture import aside, kineto
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.orphans import output_of
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers import torch as torch_tracer
 from stepscope.capture.tracers.base import Artifact, Collected
@@ -103,6 +104,29 @@ def test_a_program_that_ignores_its_children_hears_of_the_result(result):
         signal.signal(signal.SIGCHLD, before)
 
     assert result.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a process that is no child is Linux'")
+def test_a_program_does_not_meet_the_process_among_its_children(result):
+    seen = []
+    before = signal.signal(signal.SIGCHLD, lambda *_: seen.append("signal"))
+    try:
+        with closing(aside.Helper()) as helper:
+            helper.run(aside_jobs.__name__, [str(result), "tell"], 300)
+            with pytest.raises(ChildProcessError):
+                os.waitpid(-1, os.WNOHANG)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+    assert seen == []
+    assert result.exists()
+
+
+@pytest.mark.parametrize(("seconds", "printed"), [(300, b"12"), (0.5, b"")])
+def test_what_a_command_prints_until_it_takes_too_long(seconds, printed):
+    program = f"import time; time.sleep({0 if printed else 600}); print(1, end='', flush=True); print(2, end='')"
+
+    assert output_of([sys.executable, "-c", program], dict(os.environ), seconds) == printed
 
 
 def test_what_a_module_prints_is_no_answer(tmp_path, monkeypatch):

@@ -53,6 +53,12 @@ VISIBLE = (
         "sampling, writing and answering must not wait for the program",
     ),
     Visible(
+        "adopted processes",
+        "a program that adopts orphans, by PR_SET_CHILD_SUBREAPER or as the first process of a container, adopts the"
+        " process that converts what was recorded; on other systems than Linux that is a child of any program",
+        "each process has a parent, and an adopter has to expect processes that it did not start",
+    ),
+    Visible(
         "processor time",
         "`time.process_time`, RLIMIT_CPU and, while the program runs, ITIMER_PROF count our work, too",
         "the capture runs in the process; at the program's end its timers stand still while the capture is saved",

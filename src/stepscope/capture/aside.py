@@ -14,9 +14,9 @@ from contextlib import closing, suppress
 from importlib import import_module
 from pathlib import Path
 
-from stepscope.capture.handles import move_up
+from stepscope.capture.orphans import HiddenChild
 from stepscope.capture.scratch import SWEEP, ScratchFolder
-from stepscope.children import Child, ChildLostError, End, Parent
+from stepscope.children import ChildLostError, End, Parent
 from stepscope.kernels.stacks import current_frames
 
 _NICE = 5  # a third of the CPU time of a training thread: the training goes first, and the profile is still made
@@ -43,7 +43,7 @@ class Helper:
 
     def __init__(self, is_wanted: bool | None = None) -> None:
         self._is_wanted = is_wanted
-        self._child = Child(__name__, is_bare=True, place=move_up)
+        self._child = HiddenChild(__name__, is_bare=True)
         self._folder: ScratchFolder | None = None
         self._has_run = False
 

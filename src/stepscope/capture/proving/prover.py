@@ -10,12 +10,11 @@ import json
 import math
 import os
 import shlex
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 from stepscope.capture import report
 from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.job import this_worker
+from stepscope.capture.orphans import output_of
 from stepscope.capture.own_threads import OwnThread, is_main_thread, register_at_fork
 from stepscope.capture.proving import relays, saving
 from stepscope.capture.proving.deadlines import (
@@ -277,10 +277,8 @@ class Prover:
         with report.NeverRaise("finding places to prove", strict=False):
             command = [sys.executable, "-m", "stepscope", "overview", path, "--format", "json"]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("STEPSCOPE_")}
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=_ANALYSIS_S, env=environment
-            )
-            self._places = places_of(json.loads(done.stdout)) if done.returncode == 0 else ()
+            with suppress(ValueError):  # it had nothing to say
+                self._places = places_of(json.loads(output_of(command, environment, _ANALYSIS_S)))
         self._places = self._places or ()
 
     def _save(self) -> None:

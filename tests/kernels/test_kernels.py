@@ -337,19 +337,6 @@ def instants(start: NDArray[np.int64], end: NDArray[np.int64]) -> set[int]:
     return {at for a, b in zip(start.tolist(), end.tolist(), strict=True) for at in range(a, b)}
 
 
-@given(_intervals, _intervals)
-@settings(deadline=None)
-def test_an_interval_lies_in_the_only_one_that_holds_both_its_bounds(
-    rows: list[Interval], others: list[Interval]
-) -> None:
-    _, _, start, end = columns(rows)
-    low, high = _settle(others)
-    out = np.empty(len(start), np.int32)
-    intervals.places_around(low, high, start, end, out)
-    around = (low <= start[:, None]) & (end[:, None] <= high)
-    assert out.tolist() == [int(np.argmax(row)) if row.any() else -1 for row in around]
-
-
 def test_columns_of_other_lengths_are_refused() -> None:
     one, two = np.zeros(1, np.int64), np.zeros(2, np.int64)
     with pytest.raises(IndexError):

@@ -26,7 +26,7 @@ from stepscope.model import (
     Trait,
     arrays,
 )
-from stepscope.model.arrays import distinct, median, percentiles, union, used_rows
+from stepscope.model.arrays import count_below, distinct, median, percentiles, places_around, union, used_rows
 
 K = EventKind
 
@@ -476,6 +476,23 @@ def test_different_values_ascend(numbers: list[int]) -> None:
 def test_used_rows_ascend_for_an_index_of_any_type(rows: list[int]) -> None:
     for index in (np.array(rows, np.int32), np.array(rows, np.int64), np.array(rows, np.int32)[::2]):
         assert used_rows(index, 10).tolist() == np.unique(index).tolist()
+
+
+@given(st.lists(st.integers(-9, 9), max_size=40), st.lists(st.integers(-10, 10), max_size=40), st.booleans())
+def test_values_below_limits_are_as_many_as_numpy_finds(values: list[int], limits: list[int], at_it: bool) -> None:
+    ascending, asked = np.array(sorted(values), np.int64), np.array(limits, np.int64)
+    found = count_below(ascending, asked, with_limit=at_it)
+    assert found.tolist() == np.searchsorted(ascending, asked, side="right" if at_it else "left").tolist()
+
+
+@given(st.lists(st.integers(0, 30), unique=True), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9))))
+def test_an_interval_lies_in_the_only_one_that_holds_both_its_bounds(
+    bounds: list[int], asked: list[tuple[int, int]]
+) -> None:
+    low, high = np.array(sorted(bounds)[: len(bounds) // 2 * 2], np.int64).reshape(-1, 2).T.copy()
+    start, end = np.array([(begin, begin + length) for begin, length in asked], np.int64).reshape(-1, 2).T.copy()
+    around = (low <= start[:, None]) & (end[:, None] <= high)
+    assert places_around(low, high, start, end).tolist() == [int(np.argmax(row)) if row.any() else -1 for row in around]
 
 
 def test_an_index_outside_of_the_table_is_refused() -> None:

@@ -302,13 +302,16 @@ class HostWork:
 
 def _analyse(tool: Tool, trace: HostTrace) -> Any:
     """A host's part of a report.  A second core computes what the tool needs late, then what every report needs: first
-    that would only wait for the account of the steps, with which most tools begin.  Last it imports what writes it."""
+    that would only wait for the account of the steps, with which most tools begin.  Last it imports what writes it.  A
+    tool that is done before helps with what every report needs."""
     if len(trace.events) < _WORTH_A_THREAD or usable_cores() == 1:
         return tool.partial(trace)
     trust = tool_named("trust")
     writer = functools.partial(importlib.import_module, "msgspec")
     with computing(lambda: tool.compute_ahead(trace), lambda: trust.partial(trace), writer):
-        return tool.partial(trace)
+        found = tool.partial(trace)
+        trust.compute_ahead(trace)
+        return found
 
 
 def _finish(trace: HostTrace) -> HostTrace:

@@ -167,7 +167,23 @@ def common(
     return count
 
 
-cdef int64_t _count_below(const int64_t[::1] values, int64_t near, int64_t limit) noexcept nogil:
+def count_below(const int64_t[::1] values, const int64_t[::1] limits, bint with_limit, int64_t[::1] out):
+    """How many ascending values are below each limit, or at it as well.
+
+    Args:
+        values: int64 of shape (m,); limits: int64 of shape (n,), in any order; best in an ascending one.
+        out: int64 of shape (n,), receives the numbers.
+    """
+    cdef int64_t i, near = 0
+    if limits.shape[0] != out.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for i in range(limits.shape[0]):
+            near = _count_below(values, near, limits[i] + with_limit)
+            out[i] = near
+
+
+cdef inline int64_t _count_below(const int64_t[::1] values, int64_t near, int64_t limit) noexcept nogil:
     """How many ascending values are below a limit, looked for from a place on that is probably near."""
     cdef int64_t low, high, middle, step = 1, count = values.shape[0]
     if near < count and values[near] < limit:
@@ -273,26 +289,6 @@ def cover(
         return as_table(&found, 4)
     finally:
         free(found.items)
-
-
-def places_around(
-    const int64_t[::1] low, const int64_t[::1] high, const int64_t[::1] start, const int64_t[::1] end,
-    int32_t[::1] out,
-):
-    """The one of some intervals that each other interval lies in.
-
-    Args:
-        low, high: int64 of shape (m,), ascending each, so that no two overlap.
-        start, end: int64 of shape (n,), in any order; best in that of time.
-        out: int32 of shape (n,), receives the place, -1 for none.
-    """
-    cdef int64_t i, near = 0
-    if low.shape[0] != high.shape[0] or not start.shape[0] == end.shape[0] == out.shape[0]:
-        raise IndexError("the columns are not of one length")
-    with nogil:
-        for i in range(start.shape[0]):
-            near = _count_below(low, near, start[i] + 1)
-            out[i] = <int32_t>(near - 1) if near > 0 and end[i] <= high[near - 1] else -1
 
 
 def overlap(

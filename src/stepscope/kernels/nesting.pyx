@@ -132,6 +132,12 @@ def spread(
         for first in range(label.shape[0]):
             if state[first] == _DONE:
                 continue
+            asked = parent[first]
+            if label[first] < 0 and asked >= 0 and label[asked] >= 0:
+                label[first] = label[asked]
+            if label[first] >= 0 or (link[first] < 0 and (asked < 0 or state[asked] == _DONE)):  # as most are
+                state[first] = _DONE
+                continue
             depth = 1
             stack[0] = <int32_t>first
             while depth > 0:

@@ -4,7 +4,7 @@ its nodes; and over a thread's events: when it does nothing that works."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from stepscope.kernels.growing cimport Growing, as_column, as_table, grown, push
+from stepscope.kernels.growing cimport Growing, as_column, as_table, push
 from stepscope.kernels.memory cimport free
 
 
@@ -230,8 +230,7 @@ cdef enum:
 cdef struct Pieces:
     # What takes the pieces of a line's time, each with its innermost event; they come in order of time.
     int use
-    Growing* found  # what is returned; of `cut` four columns, NULL while parts are counted
-    int64_t parts
+    Growing* found  # what is returned; of `cut` four columns
     int64_t shortest  # of `stretches`
     const uint8_t* works  # of `stretches`; NULL where no event works
     const int64_t* begin  # of `cut` and `time_by_label`, the stretches that pieces are taken from
@@ -296,9 +295,6 @@ cdef int _cut_shared(Pieces* to, int64_t begin, int64_t stop, int64_t event) exc
 
 
 cdef inline int _put_part(Pieces* to, int64_t begin, int64_t stop, int64_t event) except -1 nogil:
-    to.parts += 1
-    if to.found == NULL:
-        return 0
     push(&to.found[0], to.at)
     push(&to.found[1], begin)
     push(&to.found[2], stop)
@@ -419,11 +415,7 @@ def cut(
         raise IndexError("the columns of stretches are not of one length")
     memset(found, 0, sizeof(found))
     try:
-        with nogil:  # there may be many parts, so that their columns get as much memory as they need
-            found[0].room = _cut(first, last, around, start, extent, parent, begin, stop, cuts, NULL)
-            for column in range(4):
-                found[column].room = max(found[0].room, 1)
-                found[column].items = <int64_t*>grown(NULL, found[column].room, sizeof(int64_t))
+        with nogil:
             _cut(first, last, around, start, extent, parent, begin, stop, cuts, found)
         return as_column(&found[0]), as_column(&found[1]), as_column(&found[2]), as_column(&found[3])
     finally:
@@ -431,12 +423,12 @@ def cut(
             free(found[column].items)
 
 
-cdef int64_t _cut(
+cdef int _cut(
     int64_t first, int64_t last, int64_t around, const int64_t[::1] start, const int64_t[::1] extent,
     const int32_t[::1] parent, const int64_t[::1] begin, const int64_t[::1] stop, const int64_t[::1] cuts,
     Growing* found,
-) except? -1 nogil:
-    """Puts the parts into columns, if there are any; returns how many there are."""
+) except -1 nogil:
+    """Puts the parts into columns, if there are any."""
     cdef Pieces to
     cdef int64_t moment, count = begin.shape[0]
     memset(&to, 0, sizeof(Pieces))
@@ -448,7 +440,7 @@ cdef int64_t _cut(
         moment = _cut_line(first, last, around, start, extent, parent, begin[0], &to)
         if stop[count - 1] > moment:
             _take_piece(&to, moment, stop[count - 1], -1)
-    return to.parts
+    return 0
 
 
 def time_by_label(

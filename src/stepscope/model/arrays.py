@@ -126,6 +126,24 @@ def percentiles(values: NDArray[Any], percents: Sequence[float]) -> F64:
     return np.array(found, np.float64)
 
 
+def count_below(values: I64, limits: I64, with_limit: bool = False) -> I64:
+    """How many ascending values are below each limit, or at it as well: int64 of the shape of `limits`.
+
+    As `np.searchsorted`, which takes five times as long where the limits ascend for the most part, as times do.
+    """
+    found = np.empty(len(limits), np.int64)
+    kernels.intervals.count_below(values, limits, with_limit, found)
+    return found
+
+
+def places_around(low: I64, high: I64, start: I64, end: I64) -> I64:
+    """The one of some intervals, which ascend and do not overlap, that each other one lies in: int64 of the shape of
+    `start`, -1 for none."""
+    at = count_below(low, start, with_limit=True) - 1
+    at[end > np.append(high, np.iinfo(np.int64).min)[at]] = -1
+    return at
+
+
 def run_rows(begins: I64, counts: I64) -> I64:
     """All rows of several runs, run after run: int64 of shape (sum of counts,)."""
     offsets = offsets_of(counts)

@@ -201,7 +201,7 @@ class HostTrace:
         for rows in blocks_of(len(self.events)):
             out = np.full(rows.stop - rows.start, missing, np.int64)
             for name in reversed(wanted):  # as in `_dense_column`
-                _put_of_types(self.type_stats, name, tags, self.events.type[rows], out)
+                _put_of_types(self.type_stats, name, tags, self.events.type, rows, out)
                 _put_own(self.event_stats, name, tags, rows, out)
             yield rows.start, out
 
@@ -226,11 +226,10 @@ class HostTrace:
 
     def _dense_column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
         out = np.full(len(self.events) if rows is None else len(rows), missing, np.int64)
-        types = self.events.type if rows is None else self.events.type[rows]
         for name in reversed(
             self._string_rows(names)
         ):  # earlier spellings overwrite later ones, own stats overwrite the type's
-            _put_of_types(self.type_stats, name, tags, types, out)
+            _put_of_types(self.type_stats, name, tags, self.events.type, rows, out)
             _put_own(self.event_stats, name, tags, rows, out)
         return out
 
@@ -273,14 +272,17 @@ def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | slice
         kernels.stats.put_some(stats.offsets, rows, stats.name, stats.tag, stats.value, name, bits, out)
 
 
-def _put_of_types(stats: Stats, name: int, tags: Sequence[StatTag], types: I32, out: I64) -> None:
-    """Puts a stat of event types into a column of events of these types."""
+def _put_of_types(
+    stats: Stats, name: int, tags: Sequence[StatTag], types: I32, rows: I64 | slice | None, out: I64
+) -> None:
+    """Puts a stat of event types into a column of events, of all or of some rows, given the types of all."""
     found = np.flatnonzero(stats.name == name)
     if len(found):
         found = found[np.isin(stats.tag[found], tags)]
         owners = np.searchsorted(stats.offsets, found, side="right") - 1
         values, has = np.zeros(len(stats.offsets) - 1, np.int64), np.zeros(len(stats.offsets) - 1, np.bool_)
         values[owners], has[owners] = stats.value[found], True
+        types = types if rows is None else types[rows]
         chosen = np.flatnonzero(has[types])
         out[chosen] = values[types[chosen]]
 

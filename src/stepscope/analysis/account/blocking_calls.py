@@ -12,7 +12,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import COPIES, enclosing_events
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, distinct, look_up, measure_groups, median
+from stepscope.model.arrays import I32, I64, Mask, count_below, distinct, look_up, measure_groups, median
 from stepscope.records import dataclass
 
 
@@ -94,7 +94,7 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
         work = work[np.argsort(trace.events.start_ps[queues.call[work]], kind="stable")]
         call, ends = queues.call[work], np.sort(queues.end_ps[work])
         start, took = trace.events.start_ps[call], trace.events.duration_ps[call]
-        before, done = (np.searchsorted(ends, each, side="right") for each in (start, start + took))
+        before, done = (count_below(ends, each, with_limit=True) for each in (start, start + took))
         place = np.arange(len(work))
         depth, busy = place - before, place > done  # work from before is left when the call returns
         free, names = busy & (done == before), trace.event_names(call)

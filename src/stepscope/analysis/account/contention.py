@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope import kernels
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
 from stepscope.analysis.account.innermost import cut_by_events
@@ -32,7 +31,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I32, I64, Groups, count_before, median, number_pairs, percentiles
+from stepscope.model.arrays import F64, I32, I64, Groups, count_before, median, number_pairs, percentiles, places_around
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait
@@ -102,7 +101,7 @@ def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
     return _Sleep(start, end, _shares_asleep(trace, usage, interval, end - start, event))
 
 
-def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I32, length: I64, event: I64) -> F64:
+def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I64, length: I64, event: I64) -> F64:
     """How much of each stretch the thread slept, 0 to 1: expectation and maximisation over kinds of code, which are
     functions, and what nothing recorded.  Ops do not sleep but where their names say so."""
     if not len(length):
@@ -117,11 +116,11 @@ def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I32, length: 
     return _sleep_of_kinds(usage, interval[alike.first], kind, whole, working)[alike.number]
 
 
-def _sleep_of_kinds(usage: ThreadTimes, interval: I32, kind: I32, length: I64, working: I64) -> F64:
+def _sleep_of_kinds(usage: ThreadTimes, interval: I64, kind: I32, length: I64, working: I64) -> F64:
     """The same of all time of one kind in one interval together: float64 of shape (n,).
 
     Args:
-        interval, kind: int32 of shape (n,); length, working: int64 of shape (n,), ps, the latter in ops.
+        interval, kind: int64 and int32 of shape (n,); length, working: int64 of shape (n,), ps, the latter in ops.
     """
     worked = np.bincount(interval, length, len(usage.start_ps))  # without what it waited for, as for a device
     slept = np.maximum(worked - usage.ran_ps - usage.queued_ps, 0)
@@ -181,20 +180,19 @@ def _share_at(slept: _Sleep, start: I64) -> F64:
     return np.where(at >= 0, slept.share[np.maximum(at, 0)], 0.0)
 
 
-def _stretches(trace: HostTrace, graph: Graph, line: int, usage: ThreadTimes) -> tuple[I32, I64, I64, I64]:
+def _stretches(trace: HostTrace, graph: Graph, line: int, usage: ThreadTimes) -> tuple[I64, I64, I64, I64]:
     """The own time of a thread, cut by interval and innermost event: interval, start, end and event of each part."""
     own = np.flatnonzero((graph.line == line) & (graph.own_ps > 0))
     if not len(own):
-        return own.astype(np.int32), own, own, own
+        return own, own, own, own
     cuts = np.stack([usage.start_ps, usage.end_ps], axis=1).ravel()
     _, start, end, event = cut_by_events(trace, line, graph.start_ps[own], graph.end_ps[own], cuts)
-    interval = np.empty(len(start), np.int32)
-    kernels.intervals.places_around(usage.start_ps, usage.end_ps, start, end, interval)
+    interval = places_around(usage.start_ps, usage.end_ps, start, end)
     inside = np.flatnonzero(interval >= 0)
     return interval[inside], start[inside], end[inside], event[inside]
 
 
-def _place_lost(usage: ThreadTimes, interval: I32, start: I64, end: I64, asleep: F64) -> Spans:
+def _place_lost(usage: ThreadTimes, interval: I64, start: I64, end: I64, asleep: F64) -> Spans:
     """What each interval lost, taken from all of its stretches alike, and from their starts: a thread that is woken
     waits before it runs."""
     length, count = end - start, len(usage.start_ps)

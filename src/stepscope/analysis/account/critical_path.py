@@ -14,7 +14,7 @@ from stepscope.analysis.account.stretches import bounds_of_stretches
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, U8, Mask
+from stepscope.model.arrays import I32, I64, U8, Mask, count_below
 from stepscope.records import dataclass
 
 OWN, PAUSE = -1, -2  # in place of an edge: a node's own time, and the pause after the node before it on its line
@@ -85,7 +85,7 @@ def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
 
 def places_in_steps(graph: Graph, pieces: Pieces) -> I64:
     """The place of each piece's step among `graph.steps`: int64 of shape (pieces,)."""
-    return np.searchsorted(graph.end_ps[graph.bounds], pieces.start_ps, side="right") - 1
+    return count_below(graph.end_ps[graph.bounds], pieces.start_ps, with_limit=True) - 1
 
 
 def clip_to_steps(trace: HostTrace, graph: Graph, pieces: Pieces) -> tuple[I64, Pieces]:
@@ -104,7 +104,7 @@ def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces, inside: Piece
     """The pieces with the own time of threads inside of steps, cut wherever the innermost event changes."""
     line = graph.line[pieces.node]
     on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (line >= 0)
-    parts = [pieces.take(~on_thread)]
+    parts = [pieces.take(np.flatnonzero(~on_thread))]
     for each in numbers_in(line[on_thread]):
         rows = np.flatnonzero(on_thread & (line == each))
         rows = rows[np.argsort(inside.start_ps[rows])]

@@ -19,7 +19,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, median
+from stepscope.model.arrays import I32, I64, Mask, count_below, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait
@@ -515,7 +515,7 @@ def _last_moments(trace: HostTrace, line: int, limit: I64) -> I64:
     """The last time at which an event of a line started or ended, up to each of some times: int64 of shape (n,)."""
     rows = slice(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
     start = trace.events.start_ps[rows]
-    at = np.searchsorted(start, limit, side="right") - 1
+    at = count_below(start, limit, with_limit=True) - 1
     end = start[at] + trace.events.duration_ps[rows][at]
     return np.where(at < 0, np.iinfo(np.int64).min, np.where(end <= limit, end, start[at]))
 

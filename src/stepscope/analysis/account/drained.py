@@ -11,7 +11,7 @@ import numpy as np
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, count_below
 from stepscope.records import dataclass
 
 NEVER = np.iinfo(np.int64).min
@@ -40,13 +40,13 @@ def drained_within(trace: HostTrace, queues: Queues, start_ps: I64, end_ps: I64)
     for line in numbers_in(queues.line):
         first, last = np.searchsorted(queues.line, (line, line + 1))
         start, end = queues.start_ps[first:last], queues.end_ps[first:last]
-        at = np.searchsorted(np.maximum.accumulate(called[first:last]), end_ps) - 1
+        at = count_below(np.maximum.accumulate(called[first:last]), end_ps) - 1
         done = np.where(at >= 0, end[np.maximum(at, 0)], NEVER)
         better = np.flatnonzero((done <= end_ps) & (done > np.maximum(start_ps, found.done_ps)))
         found.line[better], found.done_ps[better] = line, done[better]
         # Work of a queue does not overlap, so that what it did up to a time is a sum and a part of one piece.
         total = np.append(0, np.cumsum(end - start))
-        low = np.searchsorted(start, start_ps[better])
+        low = count_below(start, start_ps[better])
         cut = np.where(low > 0, np.maximum(end[np.maximum(low - 1, 0)] - start_ps[better], 0), 0)
         found.filled_ps[better] = total[at[better] + 1] - total[low] + cut
     return found

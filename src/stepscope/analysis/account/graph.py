@@ -62,15 +62,14 @@ class Edges:
         source: I64, target: I64, lag_ps: I64 | int, kind: EdgeKind, inferred: Mask | bool, after_start: bool = False
     ) -> Edges:
         """Edges of one kind; those with an end outside of the graph (-1) are left out."""
-        kept = (source >= 0) & (target >= 0) & (source != target)
-        count = int(kept.sum())
+        kept = np.flatnonzero((source >= 0) & (target >= 0) & (source != target))
         return Edges(
             source[kept].astype(np.int32),
             target[kept].astype(np.int32),
-            np.broadcast_to(np.asarray(lag_ps, np.int64), kept.shape)[kept],
-            np.full(count, kind, np.uint8),
-            np.full(count, after_start),
-            np.broadcast_to(np.asarray(inferred, np.bool_), kept.shape)[kept],
+            np.broadcast_to(np.asarray(lag_ps, np.int64), source.shape)[kept],
+            np.full(len(kept), kind, np.uint8),
+            np.full(len(kept), after_start),
+            np.broadcast_to(np.asarray(inferred, np.bool_), source.shape)[kept],
         )
 
     @staticmethod

@@ -118,17 +118,14 @@ def _most_alike(trace: HostTrace, graph: Graph, steps: I64, middle: int) -> int:
     near = near[np.argsort(apart[near], kind="stable")][:_MOST_LOOKED_AT]
     if len(near) <= 2:  # of two neither is more like both
         return middle
-    mean = _shares_of_causes(trace, graph, steps)
-    off = [np.abs(_shares_of_causes(trace, graph, steps[[each]]) - mean) for each in (middle, *near.tolist())]
+    shares, own = shares_of(trace, graph), graph.own_ps.astype(np.float64)
+    looked_at = (steps, *(steps[[each]] for each in (middle, *near.tolist())))
+    spent = [spent_on(graph, shares, each, graph.start_ps, graph.end_ps, own) for each in looked_at]
+    mean, *ours = (each / max(float(each.sum()), 1.0) for each in spent)
+    off = [np.abs(each - mean) for each in ours]
     if off[0].max() < LEAST_PERCENT / 100:
         return middle
     return int([middle, *near.tolist()][int(np.argmin([each.sum() for each in off]))])
-
-
-def _shares_of_causes(trace: HostTrace, graph: Graph, steps: I64) -> F64:
-    own = graph.own_ps.astype(np.float64)
-    spent = spent_on(graph, shares_of(trace, graph), steps, graph.start_ps, graph.end_ps, own)
-    return spent / max(float(spent.sum()), 1.0)
 
 
 def _recurs(places: I64, count: int) -> bool:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import F64, I32, I64, U8, Mask, distinct, offsets_of, used_rows
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, count_below, distinct, offsets_of, used_rows
 from stepscope.records import dataclass
 
 
@@ -37,7 +37,7 @@ def is_among(values: I64, wanted: I64) -> Mask:
     if not len(wanted):
         return np.zeros(len(values), np.bool_)
     ordered = np.sort(wanted, kind="stable")
-    found: Mask = ordered[np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)] == values
+    found: Mask = ordered[np.minimum(count_below(ordered, values), len(ordered) - 1)] == values
     return found
 
 
@@ -80,7 +80,7 @@ class NodeFinder:
         """The last node of a line that has ended at a time: int64 of shape (n,), -1 where none has."""
         at = np.full(len(line), -1, np.int64)
         for rows, first, last in self._group_by_line(line):
-            place = np.searchsorted(self._end_ps[first:last], time_ps[rows], side="right")
+            place = count_below(self._end_ps[first:last], time_ps[rows], with_limit=True)
             at[rows] = np.where(place > 0, first + place - 1, -1)
         return at
 
@@ -88,7 +88,7 @@ class NodeFinder:
         """The first node of a line that starts at a time or later: int64 of shape (n,), -1 where none does."""
         at = np.full(len(line), -1, np.int64)
         for rows, first, last in self._group_by_line(line):
-            place = first + np.searchsorted(self._start_ps[first:last], time_ps[rows])
+            place = first + count_below(self._start_ps[first:last], time_ps[rows])
             at[rows] = np.where(place < last, place, -1)
         return at
 
@@ -122,7 +122,7 @@ def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64, done: I64) -> t
     """
     times = distinct(np.concatenate([cuts, gap_start, gap_end]))
     start, end = times[:-1], times[1:]
-    at = np.searchsorted(gap_start, start, side="right") - 1
+    at = count_below(gap_start, start, with_limit=True) - 1
     waits = (at >= 0) & (start < np.append(gap_end, 0)[at])
     start, end = start[~waits], end[~waits]
     turns = distinct(gap_end[is_among(gap_end, np.concatenate([gap_start, times[-1:], done]))])

@@ -11,7 +11,7 @@ from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, median, percentiles
+from stepscope.model.arrays import I32, I64, Mask, count_below, median, percentiles
 from stepscope.records import dataclass
 
 NEVER = np.iinfo(np.int64).min // 4
@@ -157,7 +157,7 @@ def last_done(by_end: I64, end: I64, start: I64, since: I64, line: I32, own: I32
         start, since, own: of the work, its start, when it could have started, and its queue.
     """
     inexact = (start - since) // _INEXACT
-    at = np.searchsorted(end[by_end], start + np.maximum(inexact, 0), side="right") - 1
+    at = count_below(end[by_end], start + np.maximum(inexact, 0), with_limit=True) - 1
     return _last_of_another_line(by_end, at, line, own)
 
 

@@ -91,8 +91,9 @@ def _give(
         node = mine[np.searchsorted(graph.start_ps[mine], begin[here], side="right") - 1]
         parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
         became[here] = each
-    kept = np.ones(len(pieces), np.bool_)
-    kept[at] = False
+    stays = np.ones(len(pieces), np.bool_)
+    stays[at] = False
+    kept = np.flatnonzero(stays)
     rest = pieces.take(kept)
     joined = (np.concatenate(both) for both in zip(vars(rest).values(), vars(parts).values(), strict=True))
     return Pieces(*joined), np.append(cause[kept], became)

@@ -12,7 +12,7 @@ from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_runs import program_ops_elsewhere
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I32, I64, Mask, distinct, measure_groups
+from stepscope.model.arrays import I32, I64, Mask, count_below, distinct, measure_groups
 from stepscope.records import dataclass
 
 
@@ -48,7 +48,7 @@ class StepBounds:
 
     def step_at(self, time_ps: I64) -> I64:
         """The step that lasts at each of some times: int64 of shape (n,), -1 for none."""
-        at = np.searchsorted(self.time_ps, time_ps, side="right") - 1
+        at = count_below(self.time_ps, time_ps, with_limit=True) - 1
         return np.where(at < len(self.steps), at, -1)
 
     def step_of(self, line: I32, time_ps: I64) -> I64:
@@ -56,7 +56,7 @@ class StepBounds:
         found = self.step_at(time_ps)
         if self.mark_line < 0:
             return found
-        at = np.searchsorted(self.mark_ps, time_ps, side="right") - 1
+        at = count_below(self.mark_ps, time_ps, with_limit=True) - 1
         return np.where(line == self.mark_line, np.where(at < len(self.steps), at, -1), found)
 
     def cuts(self) -> list[tuple[I32, I64]]:

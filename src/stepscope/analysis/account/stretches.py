@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope import kernels
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import late_peers, lost_spans
@@ -21,7 +20,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, U8, Mask, look_up
+from stepscope.model.arrays import I64, U8, Mask, look_up, places_around
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
@@ -218,8 +217,8 @@ def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: 
     Args:
         own: bool of shape (n,), time that the thread does not wait for a known reason.
     """
-    known, at = stretches_of(trace), np.empty(len(start), np.int32)
-    kernels.intervals.places_around(known.start_ps, known.end_ps, start, end, at)
+    known = stretches_of(trace)
+    at = places_around(known.start_ps, known.end_ps, start, end)
     cause = np.append(known.cause, np.uint8(NO_STRETCH))  # the last is for those around which there is none
     of_others = np.append(~known.of_loop, False)
     found: U8 = np.where(of_others[at] | (own & (line == threads_of(trace).main)), cause[at], NO_STRETCH)

@@ -51,12 +51,10 @@ def _host_ops(trace: HostTrace) -> CountedOps:
 
 
 def _count(trace: HostTrace, work: OpWork, calls: I64, eager: Mask | None) -> CountedOps:
-    def time_of(runs: Mask | None) -> I64:
-        return measure_groups(work.op, work.own_ps if runs is None else np.where(runs, work.own_ps, 0), len(work.ops))[
-            1
-        ]
+    def time_of(runs: Mask | slice) -> I64:
+        return measure_groups(work.op[runs], work.own_ps[runs], len(work.ops))[1]
 
-    own, outside = time_of(None), time_of(_outside_steps(trace, work.rows))
+    own, outside = time_of(slice(None)), time_of(_outside_steps(trace, work.rows))
     eager_ps = None if eager is None else time_of(eager)
     order = np.argsort(-own, kind="stable")
     listed, others = order[:MOST_OPS], order[MOST_OPS:]
@@ -64,14 +62,11 @@ def _count(trace: HostTrace, work: OpWork, calls: I64, eager: Mask | None) -> Co
     rest = [None if each is None else int(each[others].sum()) for each in (own, calls, eager_ps, outside)]
     figures = zip(*([None] * len(listed) if column is None else column for column in columns), strict=True)
     rows = [(*work.ops[at], *row) for at, row in zip(listed.tolist(), figures, strict=True)]
-    types: dict[str, tuple[int, int]] = {}
-    for (_, category), self_ps, count in zip(work.ops, own.tolist(), calls.tolist(), strict=True):
-        before = types.get(category, (0, 0))
-        types[category] = before[0] + self_ps, before[1] + count
+    number: dict[str, int] = {}
+    category_of = np.array([number.setdefault(category, len(number)) for _, category in work.ops], np.int64)
+    types = OP_TYPES.count({"category": (category_of, [*number].__getitem__)}, {"self_ps": own, "calls": calls})
     left_out = dict(zip(OPS.measures, rest, strict=True)) if len(others) else None
-    return CountedOps(
-        OPS.keep(rows, len(others), left_out), OP_TYPES.keep([(key, *sums) for key, sums in types.items()])
-    )
+    return CountedOps(OPS.keep(rows, len(others), left_out), types)
 
 
 def _outside_steps(trace: HostTrace, rows: I64) -> Mask:

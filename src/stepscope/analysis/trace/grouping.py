@@ -16,7 +16,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.launch_order import link_by_order
 from stepscope.analysis.trace.program_runs import link_modules, link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I32, I64, Mask, blocks_of, last_below, look_up
+from stepscope.model.arrays import I32, I64, Mask, blocks_of, count_below, last_below, look_up
 from stepscope.records import dataclass
 
 OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)  # of a framework, on the host
@@ -229,7 +229,7 @@ def _join_causes(trace: HostTrace, sources: I64, source_key: I64, targets: I64, 
     start = trace.events.start_ps
     order = np.lexsort((start[sources], source_key))
     sources, source_key = sources[order], source_key[order]
-    first = np.minimum(np.searchsorted(source_key, target_key), len(sources) - 1)
+    first = np.minimum(count_below(source_key, target_key), len(sources) - 1)
     found = source_key[first] == target_key
     last = _run_ends(source_key)[first]
     chosen = np.where(found, last - 1, 0)

@@ -9,7 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from stepscope.analysis.account.model import model_of
+from stepscope.analysis.account.stretches import stretches_of
+from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of, untold_rules
 from stepscope.errors import counted
 from stepscope.model import HostTrace, Repair
@@ -111,6 +115,12 @@ class TrustReport(Report):
 def partial(trace: HostTrace) -> DoubtsOfHost:
     """The part of one host."""
     return DoubtsOfHost(origin_of(trace), doubts_of(trace), list(trace.repairs), untold_rules(trace))
+
+
+def compute_ahead(trace: HostTrace) -> None:
+    """Computes what the account needs beside its graph, then what it needs of that."""
+    for compute in (stretches_of, attribute, user_ranges, model_of):
+        compute(trace)
 
 
 def merge(partials: Sequence[DoubtsOfHost]) -> TrustReport:

@@ -48,6 +48,7 @@ DATA_TYPE = ("data_type",)
 TENSOR_SHAPE = ("shape", "tensor_shapes")
 DEVICE_MEMORY_BYTES = ("memory_size",)
 DEVICES_LISTED = ("devices_listed",)  # of the plane of the host: how many devices the recorder found
+DEVICE_LISTED = ("device_listed",)  # of the plane of the host: the name of the first of them
 COMPILED_PLACE = ("compiled_place",)
 COMPILE_REASON = ("compile_reason",)
 BACKEND_COMPILE_NS = ("backend_compile_ns",)

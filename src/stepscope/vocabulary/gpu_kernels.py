@@ -78,7 +78,7 @@ NAMES: tuple[NameTable, ...] = (
             (KernelTrait.REORDERS, reorders),
             (KernelTrait.COPIES, copies),
             (KernelTrait.WIDE_PRODUCT, is_wide_product),
-            (KernelTrait.ELEMENTWISE, r".*\b(?:vectorized_|unrolled_)?elementwise_kernel(?:_\w+)?<"),
+            (KernelTrait.ELEMENTWISE, r"(?:.*\b|_Z\w+\d)(?:vectorized_|unrolled_)?elementwise_kernel(?:_\w+)?[<I]"),
         )
     ),
 )

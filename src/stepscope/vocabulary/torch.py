@@ -141,6 +141,11 @@ NAMES: tuple[NameTable, ...] = (
             (OpTrait.COPIES_OUT, r"(?:to|resolve_conj|resolve_neg|alias|cpu)$"),
             (OpTrait.COMPARES_VALUES, r"(?:equal|allclose)$"),
             (
+                OpTrait.IS_RANDOM,
+                r"(?:rand(?:n|int)?(?:_like)?|randperm|(?:log_)?normal_?|uniform_?|random_?|bernoulli_?|exponential_"
+                r"|cauchy_|geometric_|poisson|multinomial)$",
+            ),
+            (
                 OpTrait.SIZED_BY_DATA,
                 r"(?:nonzero\w*|masked_select|_?unique\w*|repeat_interleave|bincount|index|where)$",
             ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
@@ -33,6 +35,7 @@ RUNS_PROGRAM = ("ThunkExecutor::Execute", AWAITS_PROGRAM)
 
 _INSTRUCTION = Pattern(r"%([\w.\-]+) = ")
 _PROGRAM_ID = Pattern(r"(?P<module>.*)\((?P<id>-?\d{1,20})\)")
+_COPIED = Pattern(r"%copy-done\S* = [a-z]+(?P<bits>\d+)\w*\[(?P<dims>[\d,]*)\]")
 _HALF = Pattern(r"-(?:start|done)(?:\.\d+)?$")
 # A fusion is named after its opcodes.
 _WORD = Pattern(r"[a-z]+(?:-[a-z]+)*")
@@ -48,6 +51,18 @@ def instruction_name(text: str) -> str:
     """The name of an instruction from its whole text; other names unchanged."""
     found = _INSTRUCTION.match(text)
     return found[1] if found else text
+
+
+def bytes_copied(text: str) -> int:
+    """The bytes of numbers that an instruction has copied once it ends, by the shape in its text; 0 for any other.
+
+    >>> bytes_copied("%copy-done.2 = f32[5,8]{1,0:T(8,128)} copy-done(%x)"), bytes_copied("fusion.3")
+    (160, 0)
+    """
+    found = _COPIED.match(text)
+    if found is None:
+        return 0
+    return int(found["bits"]) * prod(int(size) for size in found["dims"].split(",") if size) // 8
 
 
 def split_program(name: str) -> tuple[str, int | None]:

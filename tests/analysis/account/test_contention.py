@@ -125,7 +125,7 @@ host main | a---s-----------a---s-----------a---s-----------
             [(0, 16, 15, 0), (16, 32, 15, 0), (32, 48, 15, 0)],
             "host-bound: 75.0 % of each step is Python in the loop",
         ),
-        (LOOP, [], "unknown: 75.0 % of each step is unexplained"),
+        (LOOP, [], "unknown: 75.0 % of each step is unexplained, the rest mostly computation on the host"),
         (SLEEP, [], "host-bound: 75.0 % of each step is sleeping or waiting, mostly `<built-in function sleep>`"),
     ],
     ids=["no processor used", "a processor used", "nothing tells", "a recorded call"],

@@ -76,7 +76,7 @@ def test_launches_without_work_are_no_verdict(picture: str, said: str) -> None:
             host main | M0--------M1--------M2--------M3--------
             host main | c-------L1c-------L2c-------L3c-------L4
             """,
-            "unknown: what the devices do was not recorded; recorded: 80.0 % host compute",
+            "host-bound as recorded: 80.0 % of each step is computation on the host, mostly `c`",
         ),
     ],
 )

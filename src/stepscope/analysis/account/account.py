@@ -278,6 +278,8 @@ def _with_culprit(
     # Contention is by what runs elsewhere, not by what the thread was about to do; so is a device that shows no work.
     rows = np.flatnonzero((causes == int(cause)) & ~silent)
     culprit = None if cause == Cause.CONTENTION else finder.culprit(rows, cause)
+    if cause == Cause.UNKNOWN and silent.any():
+        culprit = finder.waiting_call(np.flatnonzero(silent)) or culprit
     return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))
 
 

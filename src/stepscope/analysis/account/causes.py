@@ -12,7 +12,7 @@ from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_silent, split_ops
 from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
@@ -24,7 +24,7 @@ from stepscope.vocabulary.collectives import is_library_call
 from stepscope.vocabulary.jax import PROGRAMS_THAT_TAKE_IN
 from stepscope.vocabulary.lookup import has_trait, is_called, type_names
 from stepscope.vocabulary.python import PLAIN
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, RangeTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, KernelTrait, RangeTrait
 from stepscope.vocabulary.xla import AWAITS_PROGRAM, RUNS_PROGRAM
 
 K = EventKind
@@ -152,8 +152,15 @@ def own_work_ps(spent_ps: Sequence[int]) -> int:
 
 
 def causes_of_work(trace: HostTrace) -> U8:
-    """The cause of device work by its kind: uint8 of shape (256,)."""
-    return _table(_OF_DEVICE, Cause.COPY)
+    """The cause of device work by its kind: uint8 of shape (256,).  What compiled programs copy to their device from
+    the host's memory is no input: they move what does not fit, or what was placed there."""
+    own = {K.COPY_HOST_TO_DEVICE: Cause.COPY} if trace.derived("programs copy in", _do_programs_copy_in) else {}
+    return _table(_OF_DEVICE | own, Cause.COPY)
+
+
+def _do_programs_copy_in(trace: HostTrace) -> bool:
+    copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE)
+    return len(copies) > 0 and bool(has_trait(trace, trace.events.type[copies], KernelTrait.COPIES).all())
 
 
 def unrecorded_causes(trace: HostTrace, threads: Threads) -> U8:
@@ -257,6 +264,9 @@ def _event_causes(trace: HostTrace) -> U8:
     if dispatches is not None:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
     cause[_within_eager_ops(trace)] = Cause.HOST_COMPUTE
+    if is_device_silent(trace):
+        ops, _, dispatch, waits = split_ops(trace)
+        cause[ops[dispatch]], cause[ops[waits]] = Cause.LAUNCH, Cause.SYNC
     _correct_runtimes(trace, cause)
     cause[is_called(trace, (AWAITS_PROGRAM,))] = Cause.HOST_COMPUTE  # its ops run on threads that may record none
     cause[_programs_that_copy(trace)] = Cause.TRANSFER

@@ -58,12 +58,14 @@ class Blindness:
         fix: how to record it.
         lost: the share of the launches in the usual steps whose work was not recorded.
         hides_causes: nothing tells one cause from another, so that none is certain.
+        of_devices: it is all that devices do, and nothing of what the host does.
     """
 
     why: str
     fix: str
     lost: float = 0.0
     hides_causes: bool = False
+    of_devices: bool = False
 
 
 def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
@@ -81,7 +83,7 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     if strange_ms:
         return Blindness(f"{strange_ms:,.1f} ms of rows are not understood, perhaps work of a device", how)
     if is_device_told_of(trace):
-        return Blindness("what the devices do was not recorded", how)
+        return Blindness("what the devices do was not recorded", how, of_devices=True)
     lacks_host = trace.framework not in ("", "python") and not has_native_events(trace)
     if lacks_host and not _is_observed(trace) and not has_lost_framework(trace):
         return Blindness("nothing of what the framework does was recorded", remedy(HOST_ACTIVITY, trace.framework))

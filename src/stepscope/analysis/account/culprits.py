@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -15,10 +16,12 @@ from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.statements import Statement, has_statements, main_statement
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
 from stepscope.analysis.trace.attribution import HowKnown, attribute
+from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
@@ -499,6 +502,7 @@ class PieceFinder:
 
     def __init__(self, trace: HostTrace, graph: Graph, pieces: Pieces) -> None:
         self._trace, self._event = trace, pieces.event
+        self._start = pieces.start_ps
         self._length, is_work = pieces.end_ps - pieces.start_ps, graph.kind[pieces.node] == NodeKind.WORK
         self._main, line = steps_of(trace).line, graph.line[pieces.node]
         self._is_own = (line == self._main) & (line >= 0) & ~is_work
@@ -527,6 +531,18 @@ class PieceFinder:
             if found is not None:
                 return found
         return self._finder.culprit(rows)
+
+    def waiting_call(self, rows: I64) -> Culprit | None:
+        """The function whose call waits for a device on the loop's thread during most of some pieces, with that call;
+        None where none does."""
+        calls, events, line = blocking_calls(self._trace), self._trace.events, threads_of(self._trace).main
+        calls = calls[events.line[calls] == line]
+        meanwhile = Spans.union(self._start[rows], self._start[rows] + self._length[rows])
+        waits_ps = meanwhile.overlap_ps(events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls])
+        if 2 * int(waits_ps.sum()) <= meanwhile.total:
+            return None
+        found = culprit_of_time(self._trace, line, meanwhile & spans_of(self._trace, calls))
+        return found and replace(found, inside=self._trace.name_of(int(calls[np.argmax(waits_ps)])))
 
 
 def culprit_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:

@@ -48,8 +48,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
 
     The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
     shows, and its cause takes at least half as long as the longest one; where the gain is unknown, the middle between
-    none and all time of its causes counts.  Else the longest cause does, and the evidence says what the change is
-    about.  A busy machine is said beside the program's own limit.
+    none and all time of its causes counts, and in a capture without steps no cause may take longer.  Else the longest
+    cause does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
     """
     account = account.on_average
     if account.only_dispatch:
@@ -59,13 +59,15 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     limit = limiting
     if change is not None and changed is not None and _gain(change, account) >= LARGE_SHARE:
         # What was not recorded may save more; and what takes less than half as long as another part is no limit.
-        limit = limiting if _unexplained(account) > _gain(change, account) or 2 * changed.ps < longest.ps else changed
+        least = longest.ps / 2 if account.has_steps or change.gain_percent is not None else longest.ps
+        limit = limiting if _unexplained(account) > _gain(change, account) or changed.ps < least else changed
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
     if account.blindness is not None and limit.cause not in account.certain and not is_said:
-        known = (f"as far as it was recorded, {cause_sentence(account, limit)}",)
-        return Verdict("unknown", None, _blind_headline(account, account.blindness, limit), None, known)
+        told = _blind_headline(account, account.blindness, limit)
+        known = (f"{account.blindness.why}; {cause_sentence(account, limit)}",)
+        return Verdict("unknown", None, told, None, known)
     if (against := _contradiction(account, limit)) is not None:
         return Verdict("unknown", round(_percent(limit, account), 4), f"unknown: {against}", limit.cause)
     return Verdict(
@@ -78,12 +80,11 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
 
 
 def _blind_headline(account: StepAccount, blindness: Blindness, limit: AccountRow) -> str:
-    """What was not recorded; and where that is all that devices do, what takes most of the host's time."""
-    told = f"unknown: {blindness.why}"
-    if blindness.hides_causes or account.devices is not None or limit.cause in ("unknown", "sync"):
-        return told
-    longer = f"{told}; recorded: {_percent(limit, account):.1f} % {limit.cause.replace('_', ' ')}"
-    return longer if len(longer.split()) <= _MOST_WORDS else told
+    """What was not recorded; where that is all that devices do, the limit as far as the host's calls show it."""
+    if not blindness.of_devices or limit.cause in ("unknown", "sync"):
+        return f"unknown: {blindness.why}"
+    label = VERDICT_OF_CAUSE[limit.cause].replace("_", "-")
+    return _name_culprit(f"{label} as recorded: {share_sentence(account, limit)}", limit)
 
 
 def _contradiction(account: StepAccount, limit: AccountRow) -> str | None:
@@ -189,11 +190,26 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
         own = f"{_percent(row, account):.1f} % is {words_of_row(account, row)}"
         return f"machine busy, else {label}: {waits}; of the rest, {own}"
     why = "; fixing saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
-    share = f"{label}: {share_sentence(account, row)}"
+    if row.cause == "unknown" and account.is_silent and row.culprit is not None and row.culprit.inside:
+        share = f"{_percent(row, account):.1f} % of {account.each_step}"
+        return f"{label}: for {share} the host waits in `{row.culprit.inside}` for unrecorded work"
+    if row.cause == "unknown" and (known := next_to_unknown(account)) is not None:
+        why = f", the rest mostly {words_of_row(account, known)}" if 2 * known.ps > account.step_ps - row.ps else ""
+    return _name_culprit(f"{label}: {share_sentence(account, row)}", row, why)
+
+
+def _name_culprit(share: str, row: AccountRow, why: str = "") -> str:
+    """The headline with the culprit, if that is most of the cause, and the reason, as far as they fit."""
     culprit, said = row.culprit, [share + why, share]
     if culprit is not None and 2 * culprit.ps > row.ps and not re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
         said.insert(0, f"{share}, mostly `{plain_range(culprit.name)}`{why}")
     return next((each for each in said if len(each.split()) <= _MOST_WORDS), share)
+
+
+def next_to_unknown(account: StepAccount) -> AccountRow | None:
+    """The longest of what is known, where that takes a large share; None elsewhere."""
+    known = next((row for row in account.rows if row.cause not in ("unknown", CONTENTION)), None)
+    return known if known is not None and _percent(known, account) >= LARGE_SHARE else None
 
 
 def _is_busy_first(account: StepAccount, limit: AccountRow, limiting: AccountRow) -> bool:

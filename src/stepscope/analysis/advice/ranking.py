@@ -7,10 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
-from stepscope.analysis.account.account_text import cause_words, culprit_name, share_sentence, shorten_op, words_of_row
+from stepscope.analysis.account.account_text import (
+    cause_sentence,
+    cause_words,
+    culprit_name,
+    share_sentence,
+    shorten_op,
+    words_of_row,
+)
 from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
-from stepscope.analysis.account.verdict import FirstChange, judge_account, row_of_change
+from stepscope.analysis.account.verdict import FirstChange, judge_account, next_to_unknown, row_of_change
 from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
@@ -34,6 +41,7 @@ _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
 
 _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming from there; judgement
+_OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host does itself, as its events say
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
 _QUIETER = "stop what else runs, or use fewer threads (OMP_NUM_THREADS, taskset)"
@@ -82,6 +90,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     candidates = [
         each for each in candidates if _is_about_known(context, each[1]) and not _is_of_model(context, each[1])
     ]
+    candidates = [(rule, _tell_as_recorded(context, advice)) for rule, advice in candidates]
     left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
     left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
@@ -138,8 +147,36 @@ def _is_about_known(context: Context, advice: Advice) -> bool:
         return True
     row = row_of_change(account, _causes_in(context, advice))
     if row is None or row.cause not in account.certain or account.percent(row.ps, row.cause) < LARGE_SHARE:
-        return False
+        return row is not None and _is_most_as_recorded(account, row.cause)
     return advice.gain_percent is not None or row.cause == judge_account(account).cause  # what was lost may be more
+
+
+def _is_most_as_recorded(account: StepAccount, cause: str) -> bool:
+    """Whether the host itself works on a cause for most of the step, of whose devices nothing was recorded."""
+    if account.blindness is None or not account.blindness.of_devices:
+        return False
+    most = account.rows[0]
+    return most.cause == cause and cause in _OF_HOST and account.percent(most.ps, cause) > 100.0 * _MOST_OF
+
+
+def _tell_as_recorded(context: Context, advice: Advice) -> Advice:
+    """An advice on a host of whose devices nothing was recorded: without a gain, and with how to record them."""
+    account = context.account
+    if account is None or account.blindness is None:
+        return advice
+    row = row_of_change(account, _causes_in(context, advice))
+    if row is None or row.cause in account.certain or not _is_most_as_recorded(account, row.cause):
+        return advice
+    return replace(
+        advice,
+        evidence=f"{advice.evidence}; {account.blindness.why}",
+        actions=(*advice.actions, account.blindness.fix),
+        predicted_speedup=None,
+        predicted_step_time_ms=None,
+        least_step_time_ms=None,
+        most_step_time_ms=None,
+        reasoning=f"nothing is predicted, because {account.blindness.why}",
+    )
 
 
 def _is_of_model(context: Context, advice: Advice) -> bool:
@@ -450,7 +487,7 @@ def _is_less_than_unexplained(context: Context, advice: Advice) -> bool:
     if row is None or row is unexplained:
         return False
     if advice.gain_percent is None:
-        return unexplained.ps > row.ps / 2
+        return unexplained.ps > (row.ps if row.cause == "input" else row.ps / 2)  # only waiting may go as a whole
     predicted = context.changes.predicted.get(advice.change) if context.changes else None
     shortened = 0.0  # of what is unexplained, by the change
     if predicted is not None:
@@ -579,7 +616,13 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     where = "the only step" if first.is_step else "the capture"
     said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
     if first.starts_up:
-        said = f"starting up, or ending, libraries and devices, above all in{what}, which happens once"
+        calls = f"{what} ({first.longest_ms:,.1f} ms)"
+        said = "; ".join(
+            (
+                f"starting up, or ending, libraries and devices, above all in{calls}, which happens once",
+                *_say_rest(context),
+            )
+        )
     evidence = f"{first.percent:.1f} % of {where} is {said}"
     if first.awaited_s is not None:
         evidence = "; ".join((_say_awaited(first), *((evidence,) if first.percent else _say_largest(context))))
@@ -604,7 +647,7 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     if first.starts_up:
         said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
-        return Verdict("unknown", None, f"unknown: {said}", None, (what,))
+        return Verdict("unknown", None, f"start-up: {said}", None, (what, *_say_rest(context)))
     captured = "little more than first calls was" if first.later_calls else "only first calls were"
     return Verdict(
         "unknown",
@@ -613,6 +656,16 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         "compile",
         ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )
+
+
+def _say_rest(context: Context) -> tuple[str, ...]:
+    """What takes most of a capture beside starting up, where that is a large share."""
+    account = context.account
+    if account is None:
+        return ()
+    row = next((row for row in account.rows[1:] if row.cause != "unknown"), None)
+    is_large = row is not None and account.percent(row.ps, row.cause) >= LARGE_SHARE
+    return (cause_sentence(account, row),) if row is not None and is_large else ()
 
 
 def _describe_later_calls(first: FirstCalls) -> str:
@@ -638,8 +691,11 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     hidden |= _inside_program(context)
     most_first = sorted(hidden, key=lambda each: -hidden[each])
     not_said = (each for each in most_first if not any(each in said for said in verdict.evidence))
-    perhaps = _remark_on(doubtful)
+    perhaps = _remark_on(context, doubtful)
+    if verdict.cause == "unknown" and (known := next_to_unknown(account)) is not None:
+        perhaps.insert(0, cause_sentence(account, known))
     visible = 1.0 - sum(hidden.values()) / 100.0
+    is_silent = verdict.cause == "unknown" and account.is_silent
     return Advice(
         id="none",
         kind="none",
@@ -648,11 +704,12 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         evidence="; ".join((*verdict.evidence[:1], *[*perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
-            *(() if context.has_steps else (MARK_STEPS,)),
+            *(() if context.has_steps or is_silent else (MARK_STEPS,)),
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
             _suggest_next(context, verdict),
+            *((MARK_STEPS,) if is_silent and not context.has_steps else ()),
         ),
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
@@ -686,15 +743,15 @@ def _act_on_untrained(context: Context) -> tuple[str, ...]:
 
 
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
+    row = next((row for row in account.rows if row.cause != CONTENTION), None)
+    if row is not None and row.cause == "unknown" and account.is_silent and row is account.rows[0]:
+        return f"Find out what {account.devices} does while launched work waits"
     if not context.has_steps:
         return _NO_STEPS
     if account.rows[0].cause == CONTENTION:
         return "Record on a quiet machine: nothing stands out"
     if is_busy:
         return "Nothing stands out"
-    row = next((row for row in account.rows if row.cause != CONTENTION), None)
-    if row is not None and row.cause == "unknown" and account.is_silent:
-        return f"Find out what {account.devices} does while launched work waits"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and share >= LARGE_SHARE:
         return f"Record what takes {share:.0f} % of {account.each_step}, of which nothing was recorded"
@@ -724,8 +781,16 @@ def _inside_program(context: Context) -> dict[str, float]:
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 
 
-def _remark_on(doubtful: Sequence[Advice]) -> list[str]:
+def _remark_on(context: Context, doubtful: Sequence[Advice]) -> list[str]:
     """The first advice that was not sure enough, in words, if it gains something even where its prediction is as far
-    off as usual; of others their upper ends say nothing about the run."""
-    likely = (each for each in doubtful if (each.certain_percent or 0.0) >= LEAST_PERCENT)
-    return [f'perhaps "{each.title}" (about {each.predicted_speedup:.2f}x)' for each in likely][:1]
+    off as usual, or is about a large share and nothing is predicted; of others their upper ends say nothing about the
+    run."""
+    for each in doubtful:
+        if (each.certain_percent or 0.0) >= LEAST_PERCENT:
+            return [f'perhaps "{each.title}" (about {each.predicted_speedup:.2f}x)']
+        is_large = context.percent(each.part_ms or 0.0) >= LARGE_SHARE
+        if (
+            each.gain_percent is None and is_large and each.kind != "host_sync"
+        ):  # what waits for the unknown is no cause
+            return [f'perhaps "{each.title}"']
+    return []

@@ -60,7 +60,7 @@ CHANGES_OF_CLASS: Mapping[str, tuple[str, ...]] = {
     "python_overhead": ("python", "python_gaps", "callbacks"),
     "checkpoint_stall": ("checkpoint",),
     "redundant_compute": ("extra", "functions", "beside", "recomputed", *EXCESSES),
-    "memory_churn": ("moving", "layout", "device_copies", "driver_calls", COPIED),
+    "memory_churn": ("moving", "layout", "device_copies", "offload", "driver_calls", COPIED),
     "communication_bound": ("overlap", "last_pass", "communication"),
     "straggler": ("communication",),
     "low_precision": ("wide_products", "doubles"),

@@ -21,9 +21,9 @@ from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.lookup import has_trait, names_have
+from stepscope.vocabulary.lookup import has_trait, names_have, type_names
 from stepscope.vocabulary.traits import CallTrait, KernelTrait, OpTrait
-from stepscope.vocabulary.xla import instruction_name
+from stepscope.vocabulary.xla import bytes_copied, instruction_name
 
 K = EventKind
 
@@ -46,11 +46,13 @@ class Share:
 
 @dataclass(frozen=True)
 class WorkOfKind:
-    """Device work of one kind: how many pieces, their total time in ps, and the largest by name."""
+    """Device work of one kind: how many pieces, their total time in ps, the largest by name, and the bytes that the
+    largest copy of a compiled program moves, by its shape."""
 
     calls: int
     total_ps: int
     largest: list[Share]
+    most_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ def work_by_kind(trace: HostTrace) -> dict[str, I64]:
     The kinds: `layout` only reorders data, `device_copies` moves data within a device, `wide_products` are matrix
     products and convolutions in 32 bits or more, `elementwise` are kernels of single elementwise ops, `attention` is
     what ops launch that compute attention in several steps, `recomputed` what forward ops launch in a backward pass,
-    `copies_in` come from the host, `pageable` those of them from memory that is not pinned.
+    `copies_in` come from the host, `pageable` those of them from memory that is not pinned, `offload` is what compiled
+    programs copy from and to the host's memory.
     """
     return trace.derived("device work by kind", _find_work_by_kind)
 
@@ -179,6 +182,8 @@ def _find_work_by_kind(trace: HostTrace) -> dict[str, I64]:
     layout = computes & has_trait(trace, types, KernelTrait.REORDERS)
     copying = has_trait(trace, types, KernelTrait.COPIES) & computes & ~layout
     copying |= is_any_kind(kind, (K.COPY_DEVICE_TO_DEVICE,))
+    offload = is_any_kind(kind, (K.COPY_HOST_TO_DEVICE, K.COPY_DEVICE_TO_HOST))
+    offload &= has_trait(trace, types, KernelTrait.COPIES)
     narrow = (trace.events.traits[rows] & np.uint8(Trait.COMPUTES_16BIT)) != 0
     wide = computes & ~narrow & ~layout & ~copying & has_trait(trace, types, KernelTrait.WIDE_PRODUCT)
     single = computes & ~layout & ~copying & has_trait(trace, types, KernelTrait.ELEMENTWISE)
@@ -189,7 +194,8 @@ def _find_work_by_kind(trace: HostTrace) -> dict[str, I64]:
         "elementwise": rows[single],
         "attention": _unfused_attention(trace),
         "recomputed": work_launched_by(trace, recomputed_ops(trace)),
-        "copies_in": rows[is_any_kind(kind, (K.COPY_HOST_TO_DEVICE,))],
+        "copies_in": rows[is_any_kind(kind, (K.COPY_HOST_TO_DEVICE,)) & ~offload],
+        "offload": rows[offload],
         "pageable": rows[_is_pageable_copy(trace, rows)],
     }
 
@@ -216,7 +222,13 @@ def _find_update(trace: HostTrace) -> Update | None:
 
 
 def _sum_of_kind(trace: HostTrace, rows: I64) -> WorkOfKind:
-    return WorkOfKind(len(rows), int(trace.events.duration_ps[rows].sum()), _largest_shares(trace, rows))
+    names = type_names(trace, distinct(trace.events.type[rows]).astype(np.int64))
+    return WorkOfKind(
+        len(rows),
+        int(trace.events.duration_ps[rows].sum()),
+        _largest_shares(trace, rows),
+        max(map(bytes_copied, names), default=0),
+    )
 
 
 def _start_and_end(trace: HostTrace, rows: I64) -> tuple[I64, I64]:
@@ -290,9 +302,21 @@ def _longest_gaps(length: I64) -> list[int]:
 # -- what the host does meanwhile ----------------------------------------------------------------------------------
 
 
+def _closes_capture(trace: HostTrace, calls: I64) -> Mask:
+    """Which of some calls wait when nothing is launched any more in a capture without steps, as before one is stopped:
+    bool of shape (calls,)."""
+    launches = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
+    if whole_steps(trace).source != "none" or not (launches >= 0).any():
+        return np.zeros(len(calls), np.bool_)
+    last = trace.events.start_ps[launches[launches >= 0]].max()
+    found: Mask = (trace.events.kind[calls] == K.SYNC) & (trace.events.start_ps[calls] > last)
+    return found
+
+
 def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     length = idle.end - idle.start
     calls = np.flatnonzero(is_thread_event(trace) & is_any_kind(trace.events.kind, _RUNTIME))
+    calls = calls[~_closes_capture(trace, calls)]
     start, end = _start_and_end(trace, calls)
     waits = is_any_kind(trace.events.kind[calls], (K.SYNC,))
     # A call that waits for its own copy to the device fetches nothing.

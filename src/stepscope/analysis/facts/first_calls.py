@@ -18,7 +18,7 @@ from stepscope.analysis.steps.compiled import calls_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
+from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_told_of
 from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.spans import spans_of
@@ -27,6 +27,7 @@ from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
 
 K = EventKind
+MS = 10**9  # picoseconds
 
 # Calls that may start something up, or end it.
 _CALLS = (
@@ -45,6 +46,7 @@ class FirstCalls:
         name: the function or program that was traced or compiled, or the call that takes longest; empty if unknown.
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
         later_calls: how many calls of that function were recorded that neither traced nor compiled it.
+        longest_ms: of starting up, the time of the calls with that name.
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
             it repeats; None elsewhere.  `percent` and `name` are then those of what compiles, if anything does.
@@ -55,6 +57,7 @@ class FirstCalls:
     is_step: bool
     later_calls: int = 0
     starts_up: bool = False
+    longest_ms: float = 0.0
     awaited_s: float | None = None
 
 
@@ -76,45 +79,51 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
 def _start_up(trace: HostTrace) -> FirstCalls | None:
     """Calls that take long once: those of which one takes most of the time of its name, as one that makes a context or
     chooses a kernel does; the first launch of each kernel, which loads its code (CUDA loads lazily), where it takes
-    longer than all others of that kernel together while the devices idle; and all that comes after the last work of a
-    device, as unloading."""
+    longer than all others of that kernel together; and all that comes after the last work of a device, as unloading.
+    Time in which a device works is a wait for it, as at the end or with a full queue, and does not count; nor does
+    waiting where the work of devices was not recorded."""
     account = account_of(trace)
     if account is None or not account.rows or account.rows[0].cause != "launch":
         return None
     if account.has_steps and np.count_nonzero(steps_of(trace).complete) > 1:
         return None
     work, events = np.flatnonzero(is_device_work(trace)), trace.events
-    if not len(work):
+    if not len(work) and not is_device_told_of(trace):
         return None
     links, threads = forest(trace), threads_of(trace)
-    rows = np.flatnonzero(is_any_kind(events.kind, _CALLS) & is_thread_event(trace))
+    calls = is_any_kind(events.kind, _CALLS) & is_thread_event(trace)
+    if not len(work):
+        calls &= events.kind != K.SYNC
+    rows = np.flatnonzero(calls)
     rows = rows[~(threads.background | threads.serves_input)[events.line[rows]]]  # the step waits for none of these
     nested = links.parent >= 0
     within = np.bincount(links.parent[nested], weights=links.extent_ps[nested], minlength=len(events))
-    own_ps = np.maximum(links.extent_ps[rows] - within[rows].astype(np.int64), 0)
+    own_ps = links.extent_ps[rows] - within[rows].astype(np.int64)
+    works = spans_of(trace, work)
+    own_ps = np.maximum(own_ps - works.overlap_ps(events.start_ps[rows], events.start_ps[rows] + own_ps), 0)
     names, name = np.unique(events.type[rows], return_inverse=True)
     longest, of_name = np.zeros(len(names), np.int64), np.bincount(name, weights=own_ps, minlength=len(names))
     np.maximum.at(longest, name, own_ps)
     several = np.bincount(name, minlength=len(names)) >= (_SEVERAL if account.has_steps else 1)
     once = several[name] & (own_ps > LONGEST_DISPATCH_PS) & (own_ps == longest[name]) & (2 * own_ps > of_name[name])
     once |= several[name] & _load_code(trace, rows, own_ps)
-    if not account.has_steps:
-        once |= events.start_ps[rows] >= (events.start_ps[work] + events.duration_ps[work]).max()
+    if not account.has_steps and len(work):
+        once |= events.start_ps[rows] >= works.end[-1]
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
     if 2 * spent.sum() <= account.rows[0].ps:
         return None
-    most = int(rows[once & (name == np.argmax(spent))][0])
+    most = rows[once & (name == np.argmax(spent))]
     share = min(account.percent(int(spent.sum())), 100.0)
-    return FirstCalls(share, trace.name_of(most), account.has_steps, starts_up=True)
+    most_ms = float(spent.max()) / MS
+    return FirstCalls(share, trace.name_of(int(most[0])), account.has_steps, starts_up=True, longest_ms=most_ms)
 
 
 def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:
     """Which calls are the first to launch a kernel, each by its name, and take longer than dispatching, and than all
-    later launches of it: bool of shape (calls,).  Time in which a device works is a wait for it, as a full queue makes,
-    and does not count.
+    later launches of it: bool of shape (calls,).
 
     Args:
-        calls: rows of events; own_ps: how long each takes without the calls inside it.
+        calls: rows of events; own_ps: how long each takes without the calls inside it while no device works.
     """
     kernels = events_of_kind(trace, K.KERNEL)
     kernels = kernels[forest(trace).cause[kernels] >= 0]
@@ -125,8 +134,7 @@ def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:
     if not len(here):
         return found
     place, start = place[here], trace.events.start_ps[call[here]]
-    works = spans_of(trace, np.flatnonzero(is_device_work(trace)))
-    idle_ps = np.maximum(own_ps[place] - works.overlap_ps(start, start + trace.events.duration_ps[call[here]]), 0)
+    idle_ps = own_ps[place]
     name = np.unique(trace.events.type[kernels[first[here]]], return_inverse=True)[1]
     of_name, earliest = np.bincount(name, weights=idle_ps), np.full(name.max() + 1, np.iinfo(np.int64).max)
     np.minimum.at(earliest, name, start)

@@ -8,7 +8,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, PlaneKind, stat_names
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.vocabulary.lines import is_any_device
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, OpTrait
@@ -47,13 +47,20 @@ def _is_told_of(trace: HostTrace) -> bool:
 def _do_ops_compute(trace: HostTrace) -> bool:
     """Whether most time of ops, each without those in it, is in some that take longer than starting them, and do not
     wait: the host computes, on a machine whose devices the program does not use."""
+    own_ps, dispatch, waits = split_ops(trace)[1:]
+    return 2 * int(own_ps[~dispatch & ~waits].sum()) > int(own_ps.sum())
+
+
+def split_ops(trace: HostTrace) -> tuple[I64, I64, Mask, Mask]:
+    """The ops of threads, the time of each without those in it, in ps, which take no longer than starting them, and
+    which of the others wait for a device: the rest computes on the host."""
     ops = np.flatnonzero(is_any_kind(trace.events.kind, _OPS) & is_thread_event(trace))
     inner_ps, parent = np.zeros(len(trace.events), np.int64), forest(trace).parent[ops]
     np.add.at(inner_ps, parent[parent >= 0], trace.events.duration_ps[ops][parent >= 0])
-    own = np.maximum(trace.events.duration_ps[ops] - inner_ps[ops], 0)
-    types = trace.events.type[ops]
+    own_ps, types = np.maximum(trace.events.duration_ps[ops] - inner_ps[ops], 0), trace.events.type[ops]
     waits = has_trait(trace, types, CallTrait.READS_VALUE) | has_trait(trace, types, OpTrait.COPIES_AND_WAITS)
-    return 2 * int(own[(own >= LONGEST_DISPATCH_PS) & ~waits].sum()) > int(own.sum())
+    dispatch = own_ps < LONGEST_DISPATCH_PS
+    return ops, own_ps, dispatch, waits & ~dispatch
 
 
 def calls_that_wait(trace: HostTrace) -> I64:

@@ -19,7 +19,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
-from stepscope.vocabulary.traits import CallTrait
+from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
 _MOST_COMPILED = 0.5  # of the kernels: programs launch these without Python
@@ -66,6 +66,10 @@ _ON_DEVICE: Actions = {
     "jax": ("write it with jax.numpy, inside the jitted step",),
     "": ("compute it on the device, or ahead of the step",),
 }
+_DRAW = (
+    "draw them where they are used, which also saves the copy: torch.randn(..., device=device), x.normal_() on a tensor"
+    " of the device, torch.Generator(device) for a seed",
+)
 _SYNC: Actions = {
     "tensorflow": (
         "call .numpy() and print losses every N steps, not in every step",
@@ -232,15 +236,22 @@ def _blocking_calls(device: DeviceTimes) -> list[Share]:
 
 def _find_host_work(context: Context) -> Finding | None:
     """Ops that the host computes beside a device; where no launch is linked to its work, they may be launching."""
-    if not context.has_device or context.changes is None or not context.changes.are_launches_linked:
+    account = context.account
+    blindness = account.blindness if account is not None else None
+    blind = blindness.why if blindness is not None and blindness.of_devices else ""
+    if not blind and (not context.has_device or context.changes is None or not context.changes.are_launches_linked):
         return None
+    culprit = next((row.culprit for row in account.rows if row.cause == "host_compute"), None) if account else None
+    is_random = culprit is not None and name_has(culprit.op or culprit.name, OpTrait.IS_RANDOM)
     return Finding(
         part_ms=context.cause_ms("host_compute"),
+        title="Draw random numbers on the device" if is_random else "",
         share=f"{100 * context.cause_share('host_compute'):.1f} % of each step is {cause_words('host_compute')}",
         change="host_compute",
         without="computation on the host",
+        unknown=blind,
         parts=("host_compute",),
-        actions=actions_for(context.framework, _ON_DEVICE),
+        actions=(*(_DRAW if is_random else ()), *actions_for(context.framework, _ON_DEVICE)),
         intervals=context.intervals("host_compute"),
     )
 

@@ -6,6 +6,7 @@ A row names the kind of work, see `facts.device_facts.work_by_kind`; the replay 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
@@ -13,7 +14,9 @@ from stepscope.analysis.advice.naming import has_culprit
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for, op_of, rows_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
+from stepscope.report.looks import size_text
 from stepscope.vocabulary.lookup import name_has
+from stepscope.vocabulary.tensor_cores import kernel_name_says
 from stepscope.vocabulary.torch import optimizer_of
 from stepscope.vocabulary.traits import CallTrait
 
@@ -42,10 +45,7 @@ IN_PLACE: Actions = {
         " tf.pad or tf.tensor_scatter_nd_update, which allocate a new tensor",
         "tf.function(jit_compile=True) fuses copies into neighbouring ops",
     ),
-    "jax": (
-        "x.at[i].set(v) or jax.lax.dynamic_update_slice inside the jitted step instead of jnp.concatenate",
-        "if copy-start and copy-done move data to the host and back, offload less",
-    ),
+    "jax": ("x.at[i].set(v) or jax.lax.dynamic_update_slice inside the jitted step instead of jnp.concatenate",),
     "pytorch": (
         "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_, a static cache or a ring buffer) instead of"
         " torch.cat, clone() and stack",
@@ -54,6 +54,15 @@ IN_PLACE: Actions = {
         "torch.compile fuses copies into neighbouring ops",
     ),
     "": ("allocate memory once and write into it in place",),
+}
+_OFFLOAD: Actions = {
+    "jax": (
+        "what was placed in the host's memory and fits into the device's: move it there once, before the loop"
+        " (jax.device_put with a sharding of memory_kind='device')",
+        "let less have to leave: a smaller batch, 16 bits, jax.checkpoint, which computes again instead of moving; and"
+        " offload less by policies such as save_and_offload_only_these_names",
+    ),
+    "": ("keep data in the device's memory: a smaller batch, 16 bits, or recomputation instead of offload",),
 }
 _PINNED: Actions = {
     "tensorflow": (
@@ -174,6 +183,47 @@ def find_work(
     return find
 
 
+def _find_offload(context: Context) -> Finding | None:
+    """What compiled programs move between the memories of host and device."""
+    device = context.device
+    work = device.kinds.get("offload") if device is not None else None
+    if device is None or work is None:
+        return None
+    time = device.elapsed_ms(work.total_ps)
+    moved = f", up to {size_text(work.most_bytes)} in one copy" if work.most_bytes else ""
+    return Finding(
+        part_ms=time,
+        evidence=f"for {context.percent(time):.1f} % of each step the program moves data between the memories of"
+        f" host and devices{moved}",
+        change="offload",
+        without="moving data between host and device",
+        parts=("offload",),
+        op=op_of(work.largest[0], device.steps),
+        rows=rows_of("kernel-stats", work.largest, device.steps),
+        intervals=context.work_places(work.largest),
+    )
+
+
+_find_wide = find_work(
+    "wide_products",
+    "multiply matrices or convolve in 32 bits",
+    "half the time of 32-bit products",
+    detail=lambda context: _describe_tensor_cores(context),
+)
+
+
+def _find_wide_products(context: Context) -> Finding | None:
+    """Products in 32 bits: what lets them compute in TensorFloat-32 is said of products of matrices that do not yet, as
+    convolutions do it anyway."""
+    found, work = _find_wide(context), context.device.kinds.get("wide_products") if context.device else None
+    if found is None or work is None:
+        return found
+    names = [share.name.lower() for share in work.largest]
+    plain = any("gemm" in name and "conv" not in name and not kernel_name_says(name) for name in names)
+    actions = actions_for(context.framework, _NARROW)
+    return replace(found, actions=tuple(each for each in actions if plain or "TensorFloat" not in each))
+
+
 def _describe_tensor_cores(context: Context) -> str:
     """The share of kernel time that could use tensor cores but does not."""
     report = context.read("kernel-stats")
@@ -277,6 +327,10 @@ RULES = (
         actions=IN_PLACE, tool="kernel-stats", confidence=0.65, yields_to=_LAUNCHING,
     ),
     Rule(
+        "memory.offload", 10.0, kind="memory_churn", title="Move less between the host's memory and the device's",
+        find=_find_offload, actions=_OFFLOAD, tool="kernel-stats", confidence=0.75,
+    ),
+    Rule(
         "input.pageable", 3.0, kind="input_transfer",
         title="Copy the next batch from pinned memory while the step runs",
         find=_find_pageable, actions=_PINNED, tool="kernel-stats", confidence=0.7, yields_to=("input_transfer",),
@@ -286,12 +340,8 @@ RULES = (
         find=_find_driver_calls, actions=HOLES, tool="memory-profile", confidence=0.75,
     ),
     Rule(
-        "precision.low", 25.0, kind="low_precision", title="Compute in 16 bits",
-        find=find_work(
-            "wide_products", "multiply matrices or convolve in 32 bits", "half the time of 32-bit products",
-            detail=_describe_tensor_cores,
-        ),
-        actions=_NARROW, tool="kernel-stats", confidence=0.6,
+        "precision.low", 25.0, kind="low_precision", title="Compute in 16 bits", find=_find_wide_products,
+        tool="kernel-stats", confidence=0.6,
     ),
     Rule(
         "precision.double", LARGE_SHARE, kind="low_precision", title="Compute in 32 bits", find=_find_doubles,

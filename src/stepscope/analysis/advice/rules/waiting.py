@@ -143,6 +143,7 @@ _KEEP_WORKERS = (
     "make the DataLoader once, before the loop, with persistent_workers=True: its processes live through all epochs",
     "num_workers=0 for a dataset so small that starting processes takes longer than its batches",
 )
+_RECORD_LATER = "record later batches, for which the workers run: a training loop pays for the first one once per epoch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,14 @@ _UNKNOWN_READER = _Cause(
 _UNKNOWN_STORE = replace(
     _UNKNOWN_READER,
     why="its samples are made of stored bytes: they are read, unpickled or decoded; this profile does not show which",
+)
+# The one batch of a capture, for which worker processes start.
+_FIRST_BATCH = _Cause(
+    "input_no_prefetch",
+    "it is the only batch that was recorded, for which the loader's worker processes start",
+    confidence=0.5,
+    title="Start the loader's worker processes once, and record later batches",
+    actions=(_RECORD_LATER, *_KEEP_WORKERS),
 )
 
 
@@ -365,6 +374,8 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
     if _restarts_workers(context, feed, waits):
         why = _RESTARTS.format(counted(feed.starts, "time"))
         return _Cause("input_no_prefetch", why, 0.8, "Start the loader's worker processes once", _KEEP_WORKERS)
+    if feed.loader == "multi" and _is_first_batch(context):
+        return _FIRST_BATCH
     if feed.loader == "multi":
         return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None
@@ -386,6 +397,12 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
             "input_preprocessing", f"samples are NumPy arrays; {reads:.0f} % of the wait is reading files", 0.7
         )
     return _Cause("input_python", "most of the wait is your Python", 0.8)
+
+
+def _is_first_batch(context: Context) -> bool:
+    """Whether the capture holds one batch of worker processes, for which these start."""
+    culprit = _culprit_of_input(context)
+    return not context.has_steps and culprit is not None and culprit.calls == 1
 
 
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
@@ -470,13 +487,17 @@ def _unrecorded_cause(context: Context) -> _Cause:
 
 def _sampled_cause(context: Context) -> _Cause | None:
     """The function that samples of the stack name; None where there are none."""
-    rows = context.account.rows if context.account else []
-    culprit = next((row.culprit for row in rows if row.cause == "input"), None)
+    culprit = _culprit_of_input(context)
     if culprit is None or not culprit.file:
         return None
     inside = f", mostly in {culprit.inside}" if culprit.inside else ""
     why = f"{culprit.name} prepares it on the loop's thread, in Python or compiled code{inside}"
     return _Cause("input_preprocessing", why, 0.5)
+
+
+def _culprit_of_input(context: Context) -> Culprit | None:
+    rows = context.account.rows if context.account else []
+    return next((row.culprit for row in rows if row.cause == "input"), None)
 
 
 _CALLS_PER_MS = 20.0  # Python calls per ms; with fewer, the time is spent in compiled code

@@ -89,3 +89,13 @@ def kernel_uses(kernel: str, eligible: bool | None) -> bool | None:
     """
     says = kernel_name_says(kernel)
     return False if says is None and eligible is False else says
+
+
+def is_plain_product(kernel: str) -> bool:
+    """Whether a kernel multiplies matrices without matrix units, as its name shows, and convolves nothing.
+
+    >>> is_plain_product("ampere_sgemm_128x64_tn"), is_plain_product("implicit_convolve_sgemm")
+    (True, False)
+    """
+    lower = kernel.lower()
+    return "gemm" in lower and "conv" not in lower and not kernel_name_says(kernel)

@@ -704,6 +704,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         evidence="; ".join((*verdict.evidence[:1], *[*perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
+            *_use_device(context, account),
             *(() if context.has_steps or is_silent else (MARK_STEPS,)),
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *_act_on_most(context, account),
@@ -720,6 +721,15 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=culprit,
     )
+
+
+def _use_device(context: Context, account: StepAccount) -> tuple[str, ...]:
+    """That the machine has a device which the program does not use, where the host computes most of the time."""
+    name = context.pace.unused_device if context.pace is not None else ""
+    if not name or account.rows[0].cause != "host_compute":
+        return ()
+    how = "model.to('cuda'), and each batch" if context.framework == "pytorch" else "put model and batches on it"
+    return (f"the program does not use this machine's {name}: {how}",)
 
 
 def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:

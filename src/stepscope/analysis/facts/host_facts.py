@@ -29,7 +29,7 @@ from stepscope.analysis.resources.memory_growth import Staying
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.environment import settings_of
+from stepscope.analysis.trace.environment import settings_of, unused_device
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
 from stepscope.model import EventKind, HostTrace
@@ -67,6 +67,7 @@ class HostFacts:
         rival: a thread of the program that keeps the interpreter from the loop; None where none is known to.
         end: what the recording shows of the end of the job; None for nothing.
         growth: the variable that keeps more with each step; None where none is known to.
+        unused_device: a device of the machine that the program does not use; empty where none is known to be there.
     """
 
     host: str
@@ -96,6 +97,7 @@ class HostFacts:
     rival: Rival | None = None
     end: EndFacts | None = None
     growth: Staying | None = None
+    unused_device: str = ""
 
 
 def read_names_of_ops(trace: HostTrace) -> None:
@@ -141,6 +143,7 @@ def facts_of(trace: HostTrace) -> HostFacts:
         rival=rival_of(trace),
         end=end_of(trace),
         growth=growing_holder(trace),
+        unused_device=unused_device(trace),
     )
 
 

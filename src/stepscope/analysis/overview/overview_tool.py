@@ -643,6 +643,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
             *([] if all(end is not None and end.is_snapshot for end in ends) else step_warnings(hosts, aligned)),
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
+            *_empty_warning(amount(session.environment["capture_ms"]), account),
             *dict.fromkeys(part.missed for part in partials if part.missed),
             *dict.fromkeys(part.killed for part in partials if part.killed),
             *advised.warnings,
@@ -732,6 +733,13 @@ def _warm_up_warning(session: SessionFigures, starts_up: bool) -> Iterator[str]:
             f" {duration_text(amount(usual['mean']))} on average, because {compiles}: step times, verdict and"
             " advice leave out this warm-up; capture later (skip=..., or wait= and warmup= of a schedule)"
         )
+
+
+def _empty_warning(capture_ms: float, account: StepAccount | None) -> Iterator[str]:
+    """The warning that most of a recording without steps holds nothing, as before the program's work or after it."""
+    if account is not None and not account.has_steps and 2 * account.step_ps < capture_ms * 1e9:
+        holds, lasts = duration_text(account.step_ps / 1e9), duration_text(capture_ms)
+        yield f"the recording lasts {lasts} and holds nothing but for {holds}: start it right before the work"
 
 
 def _missing(partials: Sequence[HostPart]) -> tuple[Missing, ...]:

@@ -109,11 +109,19 @@ def steps_awaited_s(trace: HostTrace) -> float | None:
     return float(awaited) if isinstance(awaited, (int, float)) and 0 < awaited < inf else None
 
 
+def unused_device(trace: HostTrace) -> str:
+    """The name of a device that the recorder found and that the program does not use; empty without one."""
+    return "" if is_device_work(trace).any() or is_device_told_of(trace) else _listed_device(trace)
+
+
+def _listed_device(trace: HostTrace) -> str:
+    listed = (trace.stats_of_plane(plane).get(stat_names.DEVICE_LISTED[0]) for plane in range(len(trace.planes)))
+    return str(next(filter(None, listed), ""))
+
+
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
     if not planes:
-        listed = (trace.stats_of_plane(plane).get(stat_names.DEVICE_LISTED[0]) for plane in range(len(trace.planes)))
-        name = next(filter(None, listed), None) if is_device_told_of(trace) else None
-        return str(name or "CPU")
+        return (_listed_device(trace) if is_device_told_of(trace) else "") or "CPU"
     facts = trace.stats_of_plane(planes[0])
     stated = facts.get("device_type_string") or facts.get("device_type") or facts.get("gpu_device_name")
     if isinstance(stated, str) and stated:

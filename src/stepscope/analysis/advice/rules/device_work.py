@@ -16,7 +16,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.report.looks import size_text
 from stepscope.vocabulary.lookup import name_has
-from stepscope.vocabulary.tensor_cores import kernel_name_says
+from stepscope.vocabulary.tensor_cores import is_plain_product
 from stepscope.vocabulary.torch import optimizer_of
 from stepscope.vocabulary.traits import CallTrait
 
@@ -218,8 +218,7 @@ def _find_wide_products(context: Context) -> Finding | None:
     found, work = _find_wide(context), context.device.kinds.get("wide_products") if context.device else None
     if found is None or work is None:
         return found
-    names = [share.name.lower() for share in work.largest]
-    plain = any("gemm" in name and "conv" not in name and not kernel_name_says(name) for name in names)
+    plain = any(is_plain_product(share.name) for share in work.largest)
     actions = actions_for(context.framework, _NARROW)
     return replace(found, actions=tuple(each for each in actions if plain or "TensorFloat" not in each))
 

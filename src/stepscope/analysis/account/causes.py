@@ -265,8 +265,8 @@ def _event_causes(trace: HostTrace) -> U8:
         cause[(cause == int(Cause.HOST_COMPUTE)) & dispatches] = Cause.LAUNCH
     cause[_within_eager_ops(trace)] = Cause.HOST_COMPUTE
     if is_device_silent(trace):
-        ops, _, dispatch, waits = split_ops(trace)
-        cause[ops[dispatch]], cause[ops[waits]] = Cause.LAUNCH, Cause.SYNC
+        ops, _, short, fetches = split_ops(trace)
+        cause[ops[short]], cause[ops[fetches]] = Cause.LAUNCH, Cause.SYNC
     _correct_runtimes(trace, cause)
     cause[is_called(trace, (AWAITS_PROGRAM,))] = Cause.HOST_COMPUTE  # its ops run on threads that may record none
     cause[_programs_that_copy(trace)] = Cause.TRANSFER

@@ -193,8 +193,7 @@ def _find_offload(context: Context) -> Finding | None:
     moved = f", up to {size_text(work.most_bytes)} in one copy" if work.most_bytes else ""
     return Finding(
         part_ms=time,
-        evidence=f"for {context.percent(time):.1f} % of each step the program moves data between the memories of"
-        f" host and devices{moved}",
+        evidence=f"the program moves data between the memories of host and devices{moved}",
         change="offload",
         without="moving data between host and device",
         parts=("offload",),

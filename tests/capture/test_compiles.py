@@ -84,7 +84,8 @@ def test_a_function_is_a_row_with_its_cost(profile, framework):
 
 def test_the_advice_says_what_changes_and_where(profile, framework):
     found = stepscope.load(profile).advice().to_dict()["advice"]
-    places = {name: f"{compile_programs.__file__}:{line_of(text)}" for name, text in DECORATORS.items()}
+    file = Path(compile_programs.__file__).name
+    places = {name: f"{file}:{line_of(text)}" for name, text in DECORATORS.items()}
     # Which of the two functions of TensorFlow, or arguments of PyTorch, costs more depends on the machine.
     expected = {
         "torch": (
@@ -94,10 +95,23 @@ def test_the_advice_says_what_changes_and_where(profile, framework):
         "tensorflow": (
             f"argument batch['x'] of tf_step ({places['tensorflow']}) changes: float32[4,2], then float32[5,2]",
             f"argument rate of tf_step ({places['tensorflow']}) changes: 0.5, then 1.5",
-            f"made_anew ({compile_programs.__file__}:{line_of('def made_anew')}) is defined anew each time",
+            f"made_anew ({file}:{line_of('def made_anew')}) is defined anew each time",
         ),
     }
     assert any(text in each["evidence"] for each in found for text in expected[framework]), found
+
+
+def test_a_static_argument_of_jax_is_named(tmp_path):
+    require_packages("jax")
+    options = ["--skip", "1", "--steps", str(compile_programs.STEPS - 1), "--logdir", "logs", *UNHURRIED]
+    done = run_warm("jax", ["-m", "stepscope", "run", "-q", *options, compile_programs.__file__, "jax"], tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (path,) = profiles_below(tmp_path / "logs")
+    first = stepscope.load(path).advice().to_dict()["advice"][0]
+    where = f"jax_step ({Path(compile_programs.__file__).name}:{line_of('@functools.partial(jax.jit')})"
+
+    assert f"argument rate of {where} changes: 1.0, then 2.0" in first["evidence"]
+    assert first["actions"][0].startswith(f"drop `rate` from static_argnums, or static_argnames, of {where}")
 
 
 def test_a_function_that_is_made_again_is_called_so(profile, framework):

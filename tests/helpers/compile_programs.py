@@ -5,6 +5,7 @@ stepscope run --logdir LOGDIR compile_programs.py NAME
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from typing import Any
@@ -46,5 +47,19 @@ def torch() -> None:
             torch_step(torch.ones(4 + min(number, 3), 2), 2 + max(number - 3, 0))
 
 
+def jax() -> None:
+    """A static argument changes in every step."""
+    import jax
+    import jax.numpy as jnp
+
+    @functools.partial(jax.jit, static_argnames="rate")
+    def jax_step(x: Any, rate: float) -> Any:
+        return (x * rate).sum()
+
+    for number in range(STEPS):
+        with stepscope.step(number):
+            jax_step(jnp.ones(4), rate=float(number)).block_until_ready()
+
+
 if __name__ == "__main__":
-    {"tensorflow": tensorflow, "torch": torch}[sys.argv[1]]()
+    {"tensorflow": tensorflow, "torch": torch, "jax": jax}[sys.argv[1]]()

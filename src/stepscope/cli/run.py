@@ -24,7 +24,7 @@ from stepscope.errors import UsageError
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
 # A cause gets a culprit from five samples of the stacks, one each 10 ms: a cause that takes a fifth has them here.
-_LEAST_SECONDS = 0.25
+_LEAST_SECONDS = 0.5
 
 Script = Annotated[str, argument(value="SCRIPT", help="The script; - reads it from stdin.")]
 ScriptArguments = Annotated[list[str] | None, argument(value="ARGS", help="The arguments of the script.")]
@@ -33,7 +33,7 @@ _Prove = Annotated[bool, option("--prove", help="Afterwards measure what speedin
 _Steps = Annotated[
     int,
     option(
-        "--steps", least=1, help="How many steps to capture; by default more if they take less than 0.25 s together."
+        "--steps", least=1, help="How many steps to capture; by default more if they take less than 0.5 s together."
     ),
 ]
 Skip = Annotated[int, option("--skip", least=0, help="How many steps to skip first.")]

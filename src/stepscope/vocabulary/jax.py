@@ -105,6 +105,15 @@ def is_of_second_order(op: str) -> bool:
     return op.count("jvp(") > 1
 
 
+def is_of_basis(op: str) -> bool:
+    """True for an op that differentiates in several directions at once, as for a Jacobian, by its name in JAX.
+
+    >>> is_of_basis("jit(f)/jvp(vmap(vmap(jvp())))/dot"), is_of_basis("jit(f)/jvp(vmap())/dot")
+    (True, False)
+    """
+    return "vmap(jvp(" in op or "vmap(transpose(jvp(" in op
+
+
 def is_product(op: str) -> bool:
     """True for an op that multiplies, by its name in JAX."""
     return _PRODUCTS.search(op) is not None

@@ -61,6 +61,15 @@ def is_gradient_of_one(op: str) -> bool:
     return _GRADIENT_OF_ONE.search(op) is not None
 
 
+def is_gradient_of_all(op: str) -> bool:
+    """True for an op of TensorFlow that computes a gradient for all rows of a Jacobian at once.
+
+    >>> is_gradient_of_all("gradient_tape/net/MatMul/MatMul/pfor/MatMul"), is_gradient_of_all("loop_body/x/pfor/MatMul")
+    (True, False)
+    """
+    return op.startswith("gradient_tape/") and "/pfor/" in op
+
+
 def is_of_optimizer(op_name: str) -> bool:
     """True for an op in the scope of an optimizer.
 

@@ -26,6 +26,10 @@ ENGINE_THREAD = "pt_autograd_"
 LIFTS_VALUES = "aten::lift_fresh"
 RECOMPUTES = tuple(f"{prefix}CheckpointFunctionBackward" for prefix in ("", "autograd::engine::evaluate_function: "))
 """The names that show recomputation of activations."""
+_JACOBIAN = Pattern(
+    r".*(?:_functorch/eager_transforms\.py\(\d+\): (?:compute_jacobian_\w+|push_jvp)"
+    r"|autograd/functional\.py\(\d+\): (?:jacobian|hessian))$"
+)
 _WRAPPERS = (("ddp", "DistributedDataParallel.forward"), ("fsdp", "FullyShardedDataParallel"), ("fsdp", "FSDP::"))
 ONLY_HERE = Pattern(rb"aten::|ProfilerStep#")
 """In names that only this framework writes."""
@@ -234,6 +238,15 @@ def annotated_op(collective: str, module: str, region: str, is_backward: bool, i
     if name.startswith(_UPDATE) or _UPDATES.search(name):
         return name, "update"
     return name, "forward" if is_trained else "module" if module else "annotation"
+
+
+def computes_jacobian(frame: str) -> bool:
+    """True for a function of PyTorch that computes a whole Jacobian, by the name of its frame.
+
+    >>> computes_jacobian("torch/autograd/functional.py(60): jacobian")
+    True
+    """
+    return _JACOBIAN.match(frame) is not None
 
 
 def wrapper_of(names: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ from hlo_build import S32, Op, array, axes, computation, f32, fusion, metadata, 
 from xla_traces import Ran, trace_of
 from xspace_build import text
 
+from stepscope.analysis.purpose.compiled import compiled_callback
 from stepscope.analysis.purpose.excess import Excess, excesses_of
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.purpose.pairs import pairs_of
@@ -275,6 +276,52 @@ def test_backward_passes_of_one_forward_pass_in_one_program() -> None:
     assert excess.fact.startswith("has 2 backward passes for 1 products of one forward pass, as that at train.py:9")
     assert _of({"jit_step": passes()}) == []
     assert _of({"jit_step": passes(before)}) == []  # another loss that only passes through, as a generator's
+
+
+PRIMAL, TANGENTS, TAKES = (
+    metadata(f"jit(step)/jvp({path})/dot_general", "train.py", line)
+    for path, line in (("vmap()", 9), ("vmap(vmap(jvp()))", 9), ("vmap()", 12))
+)
+
+
+def jacobian(directions: int, taken: int) -> tuple[bytes, dict[str, int]]:
+    """A layer of 4 sides for 8 points, its slopes in some directions at each, and what is summed up of these."""
+    slopes, result = f32(8 * directions, 16), f32(8, taken)
+    main = computation(
+        "main",
+        parameter("x", f32(8, 4), 0),
+        parameter("w", f32(4, 16), 1),
+        op("out", "dot", f32(8, 16), "x", "w", extra=PRIMAL),
+        op("slopes", "dot", slopes, "x", "w", extra=TANGENTS),
+        op("sum", "reduce", result, "slopes", "x", extra=TAKES),
+    )
+    schedule = signature(result, f32(8, 4), f32(4, 16))
+    return program(main, name="jit_step", schedule=schedule), {"out": 10, "slopes": 40, "sum": 5}
+
+
+def test_a_jacobian_of_which_a_product_is_taken() -> None:
+    (excess,) = found({"jit_step": jacobian(directions=4, taken=16)})
+
+    assert (excess.kind, excess.ps / US / 2, excess.keeps) == ("jacobian", 40.0, 1 / 4)
+    assert _of({"jit_step": jacobian(directions=4, taken=64)}) == []  # all of it goes on
+    assert _of({"jit_step": jacobian(directions=5, taken=16)}) == []  # not as many directions as x has sides
+
+
+@pytest.mark.parametrize(("given", "takes_given"), [("labels", True), ("params", False), ("out", False)])
+def test_a_call_of_python_that_takes_what_the_program_is_given(given: str, takes_given: bool) -> None:
+    """The program gives `params` back, and `out` is computed of them."""
+    main = computation(
+        "main",
+        parameter("params", f32(4, 16), 0),
+        parameter("labels", f32(8, 2), 1),
+        op("out", "dot", f32(8, 16), "labels", "params", extra=FORWARD),
+        op("call", "custom-call", f32(8), given, extra=metadata("jit(step)/jvp()/pure_callback", "train.py", 7)),
+        op("all", "tuple", tuple_of(f32(4, 16), f32(8)), "params", "call"),
+    )
+    schedule = signature(tuple_of(f32(4, 16), f32(8)), f32(4, 16), f32(8, 2))
+    trace = two_steps({"jit_step": (program(main, name="jit_step", schedule=schedule), {"out": 5, "call": 50})})
+
+    assert compiled_callback(trace) == ("train.py:7", takes_given)
 
 
 def thin(rows: int, *, is_sum: bool = True, inner: int = 8) -> tuple[bytes, dict[str, int]]:

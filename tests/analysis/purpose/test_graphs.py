@@ -200,3 +200,29 @@ def test_gradients_that_a_tape_is_asked_for_again(ops: str, found: list[tuple[st
     trace = replace(draw(f"host main | M0-------------------\nhost main | {ops}", _AGAIN), framework="tensorflow")
 
     assert [(each.kind, each.ps / MS, round(100 * each.keeps, 1)) for each in excesses_of(trace)] == found
+
+
+# -- Jacobians -----------------------------------------------------------------------------------------------------
+
+
+def test_a_tape_that_is_asked_for_a_whole_jacobian() -> None:
+    picture = """
+        host main | M0------------
+        host main | t2-j8-------w-
+        host main |    J!
+    """
+    sorts = {
+        "j": Sort(K.OP, "gradient_tape/net/TanhGrad/pfor/TanhGrad:TanhGrad"),
+        "J": made("gradient_tape/net/TanhGrad/pfor/TanhGrad", "[20,128,64]"),
+        "w": Sort(K.OP, "einsum/Einsum:Einsum"),
+        "z": Sort(K.OP, "LogMatrixDeterminant:LogMatrixDeterminant"),
+    }
+
+    def found(drawn: str) -> list[tuple[str, float, float]]:
+        trace = replace(draw(drawn, SORTS | sorts), framework="tensorflow")
+        return [(each.kind, each.ps / MS, each.keeps) for each in excesses_of(trace)]
+
+    assert found(picture) == [("jacobian", 9.0, 1 / 20)]
+    assert "jacobian" not in [
+        kind for kind, _, _ in found(picture.replace("w-", "z-"))
+    ]  # a determinant needs all of it

@@ -337,3 +337,17 @@ def test_ops_that_are_as_many_for_each_parameter() -> None:
 
     assert ops_per_parameter(trace, by_name["mul"]) == 2
     assert ops_per_parameter(trace, by_name["linear"]) == 0
+
+
+# -- Jacobians -----------------------------------------------------------------------------------------------------
+
+
+def test_a_gradient_for_each_column_of_a_result() -> None:
+    picture = """
+        host main | M0--------------------------------------
+        host main | f1--s2B2-B1-s3B3-B1-s4B4-B1-s5B5-B1-
+    """
+    sorts = {"f": _op("aten::tanh", "32,4"), "s": _op("aten::select", "32,4", "", "")}
+
+    assert _excess(picture, **sorts) == [("jacobian", 8 * 3.0, 1 / 4)]
+    assert _excess(picture, **sorts | {"s": _op("aten::select", "32,7", "", "")}) == []  # of four columns of seven

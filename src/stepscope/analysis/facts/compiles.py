@@ -2,12 +2,13 @@
 
 TensorFlow records which function it traces again.  JAX records which program it compiles and its parameters.  PyTorch
 records the operand shapes of ops.  None of them records the values of arguments that are not tensors; a capture of
-Stepscope does, for TensorFlow and PyTorch.
+Stepscope does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -48,6 +49,8 @@ class CompileFacts:
         same_shapes: programs of one name were compiled for arguments of equal shapes.
         repeated: most of the time went into programs that were compiled more than once.
         change: what made the costliest function be traced or compiled again, in words, where Stepscope noted it.
+        argument: the argument that changed then, empty if it is none; function: with its place, `step (train.py:9)`.
+        is_shape: the argument is an array of another shape or type, and not another value.
     """
 
     programs: list[CompileCount]
@@ -57,6 +60,9 @@ class CompileFacts:
     same_shapes: bool = False
     repeated: bool = False
     change: str = ""
+    argument: str = ""
+    function: str = ""
+    is_shape: bool = False
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
@@ -66,35 +72,35 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
         return None
     programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
     steps = len(distinct(whole_steps(trace).label[compiling]))
-    if change := _noted_change(trace):
-        return CompileFacts(programs, steps, "", [], repeated=repeated, change=change)
+    if noted := _noted_change(trace):
+        return replace(noted, programs=programs, steps=steps, repeated=repeated)
     op, shapes = _changing_shapes(trace)
     if op or not programs:
         return CompileFacts(programs, steps, op, shapes, repeated=repeated)
     return CompileFacts(programs, steps, *_changing_argument(trace, programs[0].name), repeated)
 
 
-def _noted_change(trace: HostTrace) -> str:
-    """What made the function on which most time was spent be traced or compiled again; empty if nothing was noted."""
+def _noted_change(trace: HostTrace) -> CompileFacts | None:
+    """What made the function on which most time was spent be traced or compiled again; None if nothing was noted."""
     groups: dict[tuple[str, str, str], list[NotedCompilation]] = {}
     for note in noted_compilations(trace):
         if note.reason in (AGAIN, FUNCTION) and is_in_steps(trace, note.event):
             argument = note.changes[0][0] if note.changes else ""
             groups.setdefault((note.function, note.place, argument), []).append(note)
     if not groups:
-        return ""
-    largest = max(groups, key=lambda key: sum(note.total_ps for note in groups[key]))
-    return _describe_notes(*largest, groups[largest])
-
-
-def _describe_notes(function: str, place: str, argument: str, notes: list[NotedCompilation]) -> str:
-    where = f"{function} ({place})" if place else function
+        return None
+    key = max(groups, key=lambda key: sum(note.total_ps for note in groups[key]))
+    (function, place, argument), notes = key, groups[key]
+    where = f"{function} ({place.rpartition('/')[2]})" if place else function
     if notes[0].reason == FUNCTION:
-        return f"{where} is defined anew each time, so nothing compiled before is reused"
+        change = f"{where} is defined anew each time, so nothing compiled before is reused"
+        return CompileFacts([], 0, "", [], change=change, function=where)
     had = list(dict.fromkeys(text for note in notes for text in note.changes[0][1:] if text)) if argument else []
-    if not argument or not had:
-        return f"{where} is compiled again" + (f" because of {argument}" if argument else "")
-    return f"argument {argument} of {where} changes: {', then '.join(had[:_MOST_SHAPES])}"
+    change = f"{where} is compiled again" + (f" because of {argument}" if argument else "")
+    if had:
+        change = f"argument {argument} of {where} changes: {', then '.join(had[:_MOST_SHAPES])}"
+    is_shape = bool(had) and all(each.endswith("]") and not each.startswith("[") for each in had)
+    return CompileFacts([], 0, "", [], change=change, argument=argument, function=where, is_shape=is_shape)
 
 
 def _is_repeated(trace: HostTrace, named: Named) -> bool:

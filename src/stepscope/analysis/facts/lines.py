@@ -271,6 +271,8 @@ def _find_calls(
             continue
         if _is_one_stall(trace, spans) or _is_forward(training, call) or _begins_training(training, call):
             continue
+        if len(each.samples) < _FEWEST_SAMPLES:
+            continue
         facts = _describe(trace, loop, training, call, call)
         said, function = each.statement, facts.name.rpartition(" @")[0]
         if work is None and (not said.called or facts.share("python", "input") < _COMPUTES):

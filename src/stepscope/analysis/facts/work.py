@@ -16,7 +16,7 @@ from stepscope.analysis.account.causes import takes_in
 from stepscope.analysis.facts.data_flow import find_needed
 from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
-from stepscope.analysis.purpose.compiled import compilers_moves
+from stepscope.analysis.purpose.compiled import compiled_callback, compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.operands import ops_in_64_bits
@@ -101,6 +101,8 @@ class WorkFacts:
         recomputed_ps: time of forward ops that run again within the backward pass.
         doubles_ps: time of ops that compute in 64 bits, where the trace shows types.
         callbacks_ps, callback: time in which compiled programs or graphs call Python, and the largest such op.
+        callback_line, callback_takes_given: where the program asks for it, and whether it takes only what the program
+            is given and does not change.
         modules: compiled programs with their ops, if ops name their program, longest first.
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
             trace does not hold the programs.
@@ -135,6 +137,8 @@ class WorkFacts:
     doubles_ps: int = 0
     callbacks_ps: int = 0
     callback: str = ""
+    callback_line: str = ""
+    callback_takes_given: bool = False
     modules: list[OpShare] = field(default_factory=list)
     training: list[str] = field(default_factory=list)
     multiplying: list[str] = field(default_factory=list)
@@ -232,6 +236,7 @@ def _facts_without_device(
     events["recomputed"] = again, trace.events.duration_ps[again]
     events["slowed"] = _slowed_ops(trace, steps, ops, own)
     called = sum_by_name(trace, *events["callbacks"])
+    asked_at, takes_given = (compiled_callback(trace) if called else None) or ("", False)
     return {
         "moves_ps": int(events["moves"][1].sum()),
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
@@ -249,6 +254,8 @@ def _facts_without_device(
         **_start_costs(trace, outer),
         "callbacks_ps": int(own[calls].sum()),
         "callback": called[0].name if called else "",
+        "callback_line": asked_at,
+        "callback_takes_given": takes_given,
     }
 
 

@@ -30,6 +30,7 @@ _Found = TypeVar("_Found")
 # Of a table's rows.  To update some rows alone means to write the update anew and to change what momentum does, which
 # nobody does for half of the time.  Judgement, not measured.
 _FEW = 0.02
+_DEEPEST = 16  # ops between a call of Python and what the program is given
 
 
 @dataclass(frozen=True)
@@ -189,16 +190,16 @@ def _updates_elsewhere(trace: HostTrace, work: ProgramWork, size: Size) -> I64:
     of_results = {each for row in work.flow.results() for each in work.flow.sizes(row)}
     found = [work.rows[:0]]
     for other in program_work(trace) if size in of_results else ():
-        if other is not work and any(_size_of(text) == size for _, text in other.module.parameters):
+        if other is not work and any(size_of(text) == size for _, text in other.module.parameters):
             wanted = [row for row in distinct(other.instruction).tolist() if row >= 0 and size in other.flow.sizes(row)]
             found.append(other.runs_of(wanted))
     return np.concatenate(found)
 
 
-def _size_of(text: str) -> Size:
+def size_of(text: str) -> Size:
     """The dimensions in the text of a shape.
 
-    >>> _size_of("f32[8,4]"), _size_of("f32[]")
+    >>> size_of("f32[8,4]"), size_of("f32[]")
     ((8, 4), ())
     """
     inside = text.partition("[")[2].rstrip("]")
@@ -216,7 +217,7 @@ def compiled_unused(trace: HostTrace) -> tuple[Compiled, tuple[str, ...]] | None
     for work in works if len(works) > 1 else ():
         taken = {shape for other in works if other is not work for _, shape in other.module.parameters}
         results = list(zip(work.flow.results(), work.module.results, strict=False))
-        gradients = [(row, shape) for row, shape in results if _is_gradient(work.flow, row) and _size_of(shape)]
+        gradients = [(row, shape) for row, shape in results if _is_gradient(work.flow, row) and size_of(shape)]
         unused = [(row, shape) for row, shape in gradients if shape not in taken]
         if not unused or len(unused) == len(gradients) or not all(other.module.parameters for other in works):
             continue
@@ -242,13 +243,13 @@ def compiled_measures(trace: HostTrace) -> tuple[Compiled, str] | None:
     that no program takes; with the name of the first of them."""
     works = program_work(trace)
     sizes = [_sizes_of_products(work) for work in works]
-    trains = [any(map(_is_of_backward, _sources_of_products(work))) for work in works]
+    trains = [any(is_backward(source.op_name) for _, source in product_sources(work)) for work in works]
     found = []
     for at, work in enumerate(works):
         others = [other for other in range(len(works)) if trains[other]]
         same = any(sizes[at] <= sizes[other] and _arrays(work) <= _arrays(works[other]) for other in others)
         taken = {shape for other in works if other is not work for _, shape in other.module.parameters}
-        given = [shape for shape in work.module.results if _size_of(shape)]
+        given = [shape for shape in work.module.results if size_of(shape)]
         if sizes[at] and not trains[at] and same and taken.isdisjoint(given):
             found.append(work)
     if not found:
@@ -261,7 +262,9 @@ def compiled_repeated(trace: HostTrace) -> Compiled | None:
     """Forward passes that several programs with a backward pass have of the same sizes, of arrays of the same shapes,
     as where each argument's gradient is a program of its own: all but that of the longest.  The figure is how many
     programs there are."""
-    works = [work for work in program_work(trace) if any(map(_is_of_backward, _sources_of_products(work)))]
+    works = [
+        work for work in program_work(trace) if any(is_backward(source.op_name) for _, source in product_sources(work))
+    ]
     groups: dict[tuple[tuple[int, ...], tuple[str, ...]], list[ProgramWork]] = {}
     for work in works:
         key = tuple(sorted(_sizes_of_products(work, forward=True).elements())), tuple(sorted(_arrays(work).elements()))
@@ -286,12 +289,11 @@ def _find_passes(work: ProgramWork) -> tuple[Compiled, str] | None:
     """By line of the program: the products of its backward pass that have the size of an operand of those of its
     forward pass are the gradients of that operand.  That of each operand has to be there again, as in graphs."""
     module, flow = work.module, work.flow
-    products = [*products_of(module), *_rows_of(module, "convolution")]
-    sources = module.sources.read(products) if products else []
-    if any(is_of_second_order(source.op_name) for source in sources):
+    products = product_sources(work)
+    if any(is_of_second_order(source.op_name) for _, source in products):
         return None
     operands, gradients = dict[str, Counter[Size]](), dict[str, Counter[Size]]()
-    for row, source in zip(products, sources, strict=True):
+    for row, source in products:
         if is_backward(source.op_name) and not is_computed_again(source.op_name):
             gradients.setdefault(source.line, Counter())[tuple(sorted(flow.dims(row)))] += 1
         elif not is_backward(source.op_name):
@@ -306,7 +308,7 @@ def _find_passes(work: ProgramWork) -> tuple[Compiled, str] | None:
     if not again:
         return None
     chosen = [
-        row for row, source in zip(products, sources, strict=True)
+        row for row, source in products
         if source.line in again and is_backward(source.op_name) and not is_computed_again(source.op_name)
     ]  # fmt: skip
     line = max(again, key=lambda each: max(map(math.prod, gradients[each])))
@@ -319,30 +321,26 @@ def _forward_rows(work: ProgramWork) -> I64:
     """The events of a program that belong to no backward pass."""
     rows = [row for row in distinct(work.instruction).tolist() if row >= 0]
     sources = work.module.sources.read(rows) if rows else []
-    forward = [row for row, source in zip(rows, sources, strict=True) if not _is_of_backward(source)]
+    forward = [row for row, source in zip(rows, sources, strict=True) if not is_backward(source.op_name)]
     found: I64 = work.rows[np.isin(work.instruction, forward)]
     return found
 
 
-def _is_of_backward(source: InstructionSource) -> bool:
-    return is_backward(source.op_name)
-
-
-def _sources_of_products(work: ProgramWork) -> list[InstructionSource]:
-    return work.module.sources.read([*products_of(work.module), *_rows_of(work.module, "convolution")])
+def product_sources(work: ProgramWork) -> list[tuple[int, InstructionSource]]:
+    """The instructions of a program that multiply or convolve, with their sources."""
+    rows = [*products_of(work.module), *_rows_of(work.module, "convolution")]
+    return list(zip(rows, work.module.sources.read(rows) if rows else (), strict=True))
 
 
 def _sizes_of_products(work: ProgramWork, forward: bool = False) -> Counter[int]:
     """How many numbers each product gives, or each of the forward pass: a compiler may turn it round."""
-    rows = [*products_of(work.module), *_rows_of(work.module, "convolution")]
-    if forward:
-        sources = work.module.sources.read(rows)
-        rows = [row for row, source in zip(rows, sources, strict=True) if not _is_of_backward(source)]
+    products = product_sources(work)
+    rows = [row for row, source in products if not (forward and is_backward(source.op_name))]
     return Counter(math.prod(work.flow.dims(row)) for row in rows)
 
 
 def _arrays(work: ProgramWork) -> Counter[str]:
-    return Counter(shape for _, shape in work.module.parameters if _size_of(shape))
+    return Counter(shape for _, shape in work.module.parameters if size_of(shape))
 
 
 # ---- Arguments that are copied ---------------------------------------------------------------------------------------
@@ -378,6 +376,41 @@ def _find_copied(work: ProgramWork) -> Compiled | None:
 def _writes_part(flow: Flow, row: int) -> bool:
     root = flow.origin(row) if flow.module.opcode_of(row) == "fusion" else row
     return flow.module.opcode_of(root) in (*_WRITES_PART, "while")
+
+
+# ---- Calls of Python ---------------------------------------------------------------------------------------------------
+
+
+def compiled_callback(trace: HostTrace) -> tuple[str, bool] | None:
+    """The line of the largest call of Python in compiled programs, and whether that takes nothing but what the program
+    is given and does not give back changed, such as the batch; None where the programs hold none."""
+    found = _find_in_programs(trace, _find_callback)
+    return max(found, key=lambda each: each[0], default=(0, None))[1]
+
+
+def _find_callback(work: ProgramWork) -> tuple[int, tuple[str, bool]] | None:
+    module, calls = work.module, _rows_of(work.module, "custom-call")
+    named = zip(calls, module.sources.read(calls), strict=True) if calls else ()
+    found = [(row, source.line) for row, source in named if source.op_name.endswith("_callback")]
+    if not found:
+        return None
+    row, line = max(found, key=lambda each: len(work.runs_of([each[0]])))
+    return len(work.runs_of([row])), (line, _takes_only_given(work, row))
+
+
+def _takes_only_given(work: ProgramWork, row: int) -> bool:
+    module, front = work.module, work.module.operands.linked(row)
+    kept, taken = set(module.results), False
+    for _ in range(_DEEPEST):
+        origins = {work.flow.origin(each) for each in front}
+        given = [each for each in origins if module.opcode_of(each) == "parameter"]
+        shapes = {module.parameters[int(module.parameter_number[each])][1] for each in given
+                  if module.computation[each] == module.entry and module.parameters}  # fmt: skip
+        if len(given) > len(shapes) or not kept.isdisjoint(shapes):
+            return False
+        taken |= bool(given)
+        front = [operand for each in origins for operand in module.operands.linked(each)]
+    return taken and not front
 
 
 # ---- Moves that are the compiler's -----------------------------------------------------------------------------------

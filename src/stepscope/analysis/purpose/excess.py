@@ -31,6 +31,7 @@ from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.gradients import unused_gradients
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots, repeated_gradients
 from stepscope.analysis.purpose.growth import growth_of
+from stepscope.analysis.purpose.jacobian import jacobian_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.padding import padding_of
@@ -61,7 +62,7 @@ from stepscope.vocabulary.traits import PurposeTrait
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
-DROPPED = "dropped_gradients"
+DROPPED, JACOBIAN = "dropped_gradients", "jacobian"
 GROWTH, UNFUSED, PADDING = "growth", "unfused_update", "padding"
 (
     PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX, ENCODED,
@@ -493,6 +494,17 @@ def _find_padding(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_jacobian(trace: HostTrace) -> _Found | None:
+    found = jacobian_of(trace)
+    if found is None:
+        return None
+    place, _, function = found.asked_by.rpartition("/")[2].partition(" ")
+    taken = f", of which {function} ({place}) takes a product or a sum" if found.is_summed else ""
+    fact = f"computes a whole Jacobian, {found.size} passes instead of one{taken}"
+    against = "all of it is used, as for a determinant"
+    return _Found(found.rows, 1.0 / found.size, fact, against, asked_by=f"${found.asked_by}" if found.asked_by else "")
+
+
 def _find_half(trace: HostTrace) -> _Found | None:
     return _Found(
         half_ops(trace), 0.0,
@@ -606,6 +618,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     ORDERING: _find_ordering,
     FACTORING: _find_factoring,
     PAIRS: _find_pairs,
+    JACOBIAN: _find_jacobian,
     HALF: _find_half,
     PADDING: _find_padding,
     SET_UP: _find_set_up,

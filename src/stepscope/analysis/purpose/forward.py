@@ -62,13 +62,22 @@ def recomputed_ops(trace: HostTrace) -> I64:
     types = distinct(trace.events.type[forward[~is_inside_another(trace, forward, K.OP)]])
     found = numbered[again]
     found = found[np.isin(trace.events.type[found], types)]
-    # Without a product among them they differentiate a gradient, which takes additions and the like.
-    if not has_trait(trace, trace.events.type[found], OpTrait.MULTIPLIES).any():
+    # Without a product of the forward pass among them they differentiate a gradient.
+    if not _multiplies_again(trace, found, forward):
         return ops[:0]
     among = np.zeros(len(trace.events), np.bool_)
     among[found] = True
     outermost: I64 = found[enclosing_events(trace, among)[found] == found]
     return outermost
+
+
+def _multiplies_again(trace: HostTrace, found: I64, forward: I64) -> bool:
+    """Whether most products among some ops have operands as those of the forward pass, where sizes were recorded."""
+    heavy, first = (rows[has_trait(trace, trace.events.type[rows], OpTrait.MULTIPLIES)] for rows in (found, forward))
+    if not trace.has_stat(stat_names.INPUT_DIMS):
+        return bool(len(heavy))
+    again, known = (trace.stat_strings(stat_names.INPUT_DIMS, rows=rows) for rows in (heavy, first))
+    return bool(2 * np.isin(again, known).sum() > len(heavy))
 
 
 def forward_only_of(trace: HostTrace) -> ForwardOnly | None:

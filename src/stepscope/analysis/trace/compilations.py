@@ -87,7 +87,8 @@ def _find_compilations(trace: HostTrace) -> list[Compilation]:
         for at, call in enumerate(mine, start=first):
             place, before = (places[at], places[at - 1] if at else -1) if first >= 0 else (-1, -1)
             found.append(_compilation(programs, call, place, before, has_cache))
-    found += [_compilation_of_note(note) for note in noted_compilations(trace)]
+    if not calls:  # programs of JAX say more of a compilation than its note
+        found = [_compilation_of_note(note) for note in noted_compilations(trace)]
     return sorted(found, key=lambda each: int(trace.events.start_ps[each.event]))
 
 

@@ -134,7 +134,7 @@ PROBES: tuple[ProbeEntry, ...] = (
     ProbeEntry(
         "what is compiled",
         "stepscope.capture.tracers.compiles:CompilesTracer",
-        lambda options, _: options.host_tracer_level > 0 and ("torch" in sys.modules or "tensorflow" in sys.modules),
+        lambda options, _: options.host_tracer_level > 0 and not {"torch", "tensorflow", "jax"}.isdisjoint(sys.modules),
     ),
     ProbeEntry(
         "the lines of graphs",

@@ -1,10 +1,9 @@
-"""Notes what TensorFlow traces and what PyTorch compiles while a capture runs, and which argument made it do so again.
+"""Notes what TensorFlow and JAX trace and what PyTorch compiles while a capture runs, and which argument made it do so
+again.
 
-Both decide in Python, from the arguments of a call, whether what they made before can be used again.  Their profilers
+All decide in Python, from the arguments of a call, whether what they made before can be used again.  Their profilers
 record how long that takes, and not why it happens.  While a capture runs, a function of each framework that runs once
 for each tracing or compilation is watched; a step that compiles nothing costs nothing.
-
-JAX needs no note: its programs are in its profiles, with their arguments.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from types import ModuleType
-from typing import Protocol
+from types import CodeType, ModuleType
+from typing import Any, Protocol
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.patches import Undo
@@ -115,6 +114,7 @@ class CompilesTracer(Probe):
 _FRAMEWORKS = {
     "tensorflow.python.eager.polymorphic_function.tracing_compilation": "tf_tracings:TensorFlowTracings",
     "torch._dynamo.convert_frame": "dynamo:DynamoCompilations",
+    "jax._src.pjit": "jax_tracings:JaxTracings",
 }
 """What watches each framework, by the module of its compiler; imported when the framework is there."""
 
@@ -130,6 +130,18 @@ def _make_chunk(framework: str, notes: Sequence[CompileNote]) -> Chunk:
     stats = {row: note.stats() for row, note in enumerate(notes)}
     number = list(_FRAMEWORKS).index(framework)
     return make_chunk(COMPILATIONS_PLANE, framework.partition(".")[0], number, "OTHER", rows, stats)
+
+
+def find_function_code(function: Any) -> CodeType | None:
+    """The code of a function below the wrappers of frameworks and functools."""
+    for _ in range(16):
+        inner = getattr(function, "__original_wrapped__", None) or getattr(function, "__wrapped__", None)
+        inner = inner or getattr(function, "func", None)
+        if inner is None:
+            break
+        function = inner
+    code = getattr(function, "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def find_changes(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[Change, ...]:

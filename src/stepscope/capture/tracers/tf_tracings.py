@@ -11,7 +11,16 @@ from stepscope.capture.patches import Observer, observe_attribute
 from stepscope.capture.program_files import is_users_file
 from stepscope.capture.report import Suppressed
 from stepscope.capture.tracers.base import Clock
-from stepscope.capture.tracers.compiles import AGAIN, FIRST, FUNCTION, VARIABLES, CompileNote, cut_text, find_changes
+from stepscope.capture.tracers.compiles import (
+    AGAIN,
+    FIRST,
+    FUNCTION,
+    VARIABLES,
+    CompileNote,
+    cut_text,
+    find_changes,
+    find_function_code,
+)
 from stepscope.capture.watching.places import find_place
 from stepscope.kernels.stacks import read_stack
 
@@ -55,7 +64,7 @@ class TensorFlowTracings(Observer):
     def _note(self, function_type: Any, options: Any, begin_ns: int) -> None:
         if options.scope_type.name == "NO_SCOPE":  # TensorFlow's own, such as that which sets variables
             return
-        code = _code_of(options.python_function)
+        code = find_function_code(options.python_function)
         earlier = list(options.function_cache.values()) if options.function_cache is not None else []
         changes = find_changes(_arguments(earlier[-1].function_type), _arguments(function_type)) if earlier else ()
         makes_no_variables = options.scope_type.name == "NO_VARIABLE_CREATION"
@@ -71,18 +80,6 @@ def _find_reason(code: CodeType | None, has_earlier: bool, is_second: bool) -> s
     if has_earlier:
         return VARIABLES if is_second else AGAIN
     return FUNCTION if was_seen else FIRST
-
-
-def _code_of(function: Any) -> CodeType | None:
-    """The code of a function below TensorFlow's wrappers."""
-    for _ in range(16):
-        inner = getattr(function, "__original_wrapped__", None) or getattr(function, "__wrapped__", None)
-        inner = inner or getattr(function, "func", None)
-        if inner is None:
-            break
-        function = inner
-    code = getattr(function, "__code__", None)
-    return code if isinstance(code, CodeType) else None
 
 
 def _place_of(code: CodeType | None) -> str:

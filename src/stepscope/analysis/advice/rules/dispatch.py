@@ -107,6 +107,8 @@ def _find(context: Context) -> Finding | None:
         return None
     if not is_torch and not unfused and 100.0 * context.cause_share("host_compute") > 100.0 - _LEAST_PERCENT:
         return None  # its programs compute
+    if not is_torch and starts < _SINGLE_OP_PROGRAMS and context.calls(Starts.PROGRAM) >= 1:
+        return None  # it is compiled: what takes long is the framework's Python around it
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
     # On processors an eager loop of any size spends a third of its step so; torch.compile made none of two faster.

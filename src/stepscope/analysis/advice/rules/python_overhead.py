@@ -9,7 +9,7 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.advice.rules.device_idle import FEWER
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts
@@ -132,7 +132,6 @@ def _function(context: Context) -> Culprit | None:
 _OUT_OF_PROGRAM: Actions = {
     "jax": (
         "write it with jax.numpy and jax.lax, so that it is compiled with the step",
-        "or call it every N steps on values that the step returns, instead of jax.pure_callback inside the step",
         "or compute it before the step and pass its result as an array",
     ),
     "tensorflow": (
@@ -142,6 +141,15 @@ _OUT_OF_PROGRAM: Actions = {
     "": ("write it with the framework's ops, so that it is compiled with the step",),
 }
 
+_ON_BATCH = (
+    "compute {0} with the batch, or once for each example before training, and pass its result to the step as an array:"
+    " it takes only what the step is given"
+)
+_REPORTS = (
+    "return what {0} looks at from the step (of a scan as its second result), and look at it every N steps, instead of"
+    " calling it inside"
+)
+
 
 def _find_callbacks(context: Context) -> Finding | None:
     work = context.work
@@ -149,10 +157,19 @@ def _find_callbacks(context: Context) -> Finding | None:
         return None
     called = work.callbacks_ps / max(work.steps, 1) / MS
     name = work.callback.rpartition(":")[0] or work.callback
+    at = f", asked for at {work.callback_line.rpartition('/')[2]}" if work.callback_line else ""
+    actions = actions_for(context.framework, _OUT_OF_PROGRAM)
+    row = context.pace.culprits.get("callbacks") if context.pace else None
+    what = row.culprit.name if row is not None and row.culprit is not None and row.culprit.file else "it"
+    if work.callback_takes_given:
+        actions = (_ON_BATCH.format(what), *actions)
+    elif context.framework == "jax" and not name.startswith("pure"):
+        actions = (_REPORTS.format(what), *actions[:1])
     return Finding(
         part_ms=called,
         evidence=f"the compiled program spends {context.percent(called):.1f} % of each step waiting for the Python"
-        f" callback {name}",
+        f" callback {name}{at}",
+        actions=actions,
         change="callbacks",
         without="Python callbacks",
         parts=("callbacks",),
@@ -266,6 +283,6 @@ RULES = (
     ),
     Rule(
         "python.callback", kind="python_overhead", title="Remove Python callbacks from the compiled step",
-        find=_find_callbacks, actions=_OUT_OF_PROGRAM, tool="op-stats", confidence=0.85,
+        find=_find_callbacks, tool="op-stats", confidence=0.85,
     ),
 )  # fmt: skip

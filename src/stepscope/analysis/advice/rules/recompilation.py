@@ -78,15 +78,26 @@ def _describe_change(context: Context) -> str:
     return text + (f"; the input shapes of {found.op} change: {', then '.join(found.shapes)}" if found.op else "")
 
 
+_BY_VALUE = {
+    "jax": "drop `{0}` from static_argnums, or static_argnames, of {1}, and pass it as an array; where Python branches"
+    " on it: jax.lax.cond or jnp.where",
+    "tensorflow": "pass `{0}` to {1} as a tensor, tf.constant({0}): each new Python value is a new trace",
+    "pytorch": "pass `{0}` to {1} as a tensor, or torch.compile(dynamic=True): else each value is compiled",
+}
+_BY_SHAPE = "pad `{0}` of {1} to one shape, or to a few: each new one is compiled"
+_ANEW = "define {1} once, outside the loop, and what is given to it with it: a new function is compiled again"
+
+
 def _order_actions(context: Context) -> tuple[str, ...]:
-    """The actions; the one about changing shapes comes last if shapes are known not to change."""
+    """What is known of the argument that changes first; the actions on shapes last if these are known not to change."""
     actions = actions_for(context.framework, ACTIONS)
     found = context.pace.compiles if context.pace else None
-    return actions if found is None or not found.same_shapes else tuple(sorted(actions, key=_concerns_shapes))
-
-
-def _concerns_shapes(action: str) -> bool:
-    return action.startswith("keep shapes")
+    if found is None or not (found.same_shapes or found.function):
+        return actions
+    how = _ANEW if not found.argument else _BY_SHAPE if found.is_shape else _BY_VALUE.get(context.framework, "")
+    named = (how.format(found.argument, found.function),) if found.function and how else ()
+    others = actions if found.is_shape else tuple(sorted(actions, key=lambda each: each.startswith("keep shapes")))
+    return (*named, *others)
 
 
 RULE = Rule(

@@ -26,6 +26,7 @@ from stepscope.analysis.purpose.excess import (
     FACTORING,
     GROWTH,
     HALF,
+    JACOBIAN,
     LONGEST,
     LOOPED,
     MEASURES,
@@ -373,6 +374,25 @@ _FACTOR_LESS: Actions = {
         "solve instead of an inverse, cholesky where it is positive definite, eigvalsh or svdvals for values alone",
     ),
 }
+_ONE_DIRECTION: Actions = {
+    "jax": (
+        "one direction is one pass: jax.jvp(f, (x,), (v,))[1] for J @ v, jax.vjp(f, x)[1](u) for u @ J; of a Hessian"
+        " jax.jvp(jax.grad(f), (x,), (v,))[1]",
+        "a trace, or a sum of squares: v @ J @ v, or the square of J @ v, for random v of ones and minus ones has it as"
+        " its mean",
+    ),
+    "tensorflow": (
+        "one direction is one pass: tf.autodiff.ForwardAccumulator(x, v) for J @ v, tape.gradient(y, x,"
+        " output_gradients=u) for u @ J",
+        "a trace: v @ J @ v for random v of ones and minus ones has it as its mean",
+    ),
+    "": (
+        "one direction is one pass: torch.func.jvp(f, (x,), (v,)) for J @ v, torch.autograd.grad(y, x, grad_outputs=u)"
+        " for u @ J",
+        "a trace: v @ J @ v for random v of ones and minus ones has it as its mean",
+        "all rows at once instead of a loop: torch.autograd.grad(..., is_grads_batched=True), torch.func.jacrev",
+    ),
+}
 _IN_32_BITS: Actions = {
     "tensorflow": (
         "train in float32 on a CPU: leave out keras.mixed_precision.set_global_policy('mixed_float16')",
@@ -577,6 +597,10 @@ _EXCESSES = (
     _Excess(
         FACTORING, "factoring", "decomposing matrices", "Take matrices apart once, not in every step", _FACTOR_LESS,
         unknown="it does not show whether the matrices change, nor what of the result is used",
+    ),
+    _Excess(
+        JACOBIAN, "jacobian", "all rows of the Jacobian but one", "Differentiate in one direction, not in all",
+        _ONE_DIRECTION,
     ),
     _Excess(
         HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",

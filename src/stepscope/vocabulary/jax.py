@@ -105,6 +105,16 @@ def is_of_second_order(op: str) -> bool:
     return op.count("jvp(") > 1
 
 
+def differentiated(op: str) -> str:
+    """The function that an op of a forward pass is differentiated in, as its gradient names it after `transpose(`.
+
+    >>> differentiated("jit(f)/jvp(vmap(jit(slogdet)))/lu"), differentiated("jit(f)/jvp()/cholesky")
+    ('jvp(vmap(jit(slogdet', '')
+    """
+    inside = next((part.rstrip(")") for part in op.split("/") if part.startswith("jvp(")), "")
+    return inside.removesuffix("jvp(")
+
+
 def is_of_basis(op: str) -> bool:
     """True for an op that differentiates in several directions at once, as for a Jacobian, by its name in JAX.
 

@@ -393,26 +393,3 @@ def test_what_computes_in_64_bits(dims: str, types: str, wide: bool) -> None:
 
 def test_sizes_of_impossible_tensors_are_none() -> None:
     assert sizes_of("[[9999999999999999,4],[2]]") == ((2,),)
-
-
-# -- optimizers ----------------------------------------------------------------------------------------------------
-
-
-def test_many_optimizers_one_after_another_could_be_one() -> None:
-    picture = """
-        host main | M0----------------M1----------------
-        host main | f1lB1VVVVVVVV     f3lB3VVVVVVVV
-    """
-
-    (found,) = _found(picture, AUTOGRAD)
-    assert (found.kind, found.ps / MS) == ("many_optimizers", 16.0)
-    assert found.fact.startswith("calls 8 optimizers one after another")
-
-
-def test_optimizers_with_passes_of_their_own_are_needed() -> None:
-    picture = """
-        host main | M0----------------------------------
-        host main | f1lB1Vf2lB2Vf3lB3Vf4lB4Vf5lB5Vf6lB6Vf7lB7Vf8lB8V
-    """
-
-    assert "many_optimizers" not in [kind for kind, _ in excess_of(picture)]

@@ -9,7 +9,7 @@ from helpers.draw import MS, Sort, draw
 
 from stepscope.analysis.purpose.autograd import ops_per_parameter
 from stepscope.analysis.purpose.excess import excesses_of
-from stepscope.analysis.purpose.tensors import constant_factors, gradient_penalty, ops_with_sizes, product_order
+from stepscope.analysis.purpose.tensors import ops_with_sizes, product_order
 from stepscope.model import EventKind, HostTrace
 
 K = EventKind
@@ -160,47 +160,16 @@ def test_a_matrix_that_is_taken_apart_without_a_gradient() -> None:
     """
     sorts = {"i": _op("aten::linalg_inv", "300,300"), "f": _op("aten::linear", "8,4", "4,4")}
 
-    assert _excess(picture, **sorts) == [("constant_factors", 5.0, 0.0)]
-
-
-_PENALTY = """
-    host main | M0---------------------------------------------
-    host main | f1--f2--f3--B3------ s6-B6-B5--B3--B2--B1--A-
-    host main |             m------                        g-
-    host main |               n5---
-"""
-_PENALTY_SORTS = {
-    "f": _op("aten::addmm", "8,4", "4,4"),
-    "m": Sort(K.OP, "aten::mm"),
-    "n": _op("aten::mm", "8,4", "4,4"),
-    "s": _op("aten::pow", "8,4", ""),
-    "A": Sort(K.BACKWARD, f"{_NODE}torch::autograd::AccumulateGrad"),
-    "g": Sort(K.OP, "torch::autograd::AccumulateGrad"),
-}
-
-
-def test_gradients_of_gradients_beside_other_training() -> None:
-    # The first pass through f3 adds to no parameter, and autograd records it (n5) for the second.
-    found = gradient_penalty(_trace(_PENALTY, **_PENALTY_SORTS))
-
-    assert found is not None
-    assert found.what == "differentiates gradients: 1 ops of a backward pass have one of their own"
-
-
-def test_gradients_of_gradients_that_are_all_of_the_training() -> None:
-    alone = _PENALTY.replace("f1--f2--", "        ").replace("B2--B1--", "        ")
-
-    assert gradient_penalty(_trace(alone, **_PENALTY_SORTS)) is None
+    assert _excess(picture, **sorts) == [("factoring", 5.0, 0.0)]
 
 
 def test_what_is_found_in_one_of_equal_steps_counts_in_all_of_them() -> None:
     c = _op("aten::linalg_cholesky", "512,512")
     trace = _trace("host main | M0----M1----M2----M3----\nhost main | cc    cc    cc    c", c=c)
 
-    found = constant_factors(trace)
+    (found,) = excesses_of(trace)
 
-    assert found is not None
-    assert len(found.rows) == 7
+    assert (found.kind, len(found.rows)) == ("factoring", 7)
     assert len(ops_with_sizes(trace)) == 3  # of the first step, and of the one that differs
 
 

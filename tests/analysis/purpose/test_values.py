@@ -213,27 +213,6 @@ def test_what_makes_a_sequence_position_by_position_samples_the_model() -> None:
     assert starts_ms == list(range(1, 15))  # from the first join to before the last one
 
 
-@pytest.mark.parametrize(("optimizer", "found"), [("AdamW", ["unfused_update"]), ("RMSprop", [])])
-def test_an_update_of_many_passes_over_memory(optimizer: str, found: list[str]) -> None:
-    ops = {
-        "l": _op("lerp_", "", "64,64", "64,64"), "m": _op("mul_", "", "64,64", ""),
-        "c": _op("addcmul_", "", "64,64", "64,64", "64,64"), "s": _op("sqrt", "", "64,64"),
-        "d": _op("div", "", "64,64", ""), "a": _op("add_", "", "64,64", ""),
-        "w": _op("addcdiv_", "", "64,64", "64,64", "64,64"),
-    }  # fmt: skip
-    picture = f"""
-        host main | M0{"-" * 80}
-        host main | f---U{"-" * 70}
-        host main |     {"lmcsdaw" * 9}
-    """
-    update = Sort(K.ANNOTATION, f"Optimizer.step#{optimizer}.step")
-
-    excesses = excesses_of(draw(picture, {"U": update, "f": _op("relu", "t5.5", "8,64"), **ops}))
-    assert [each.kind for each in excesses] == found
-    # of 19 times that each number is read or written, a fused kernel needs 7
-    assert [each.keeps for each in excesses] == [7 / 19] * len(found)
-
-
 def test_the_first_thing_to_do_names_the_op() -> None:
     (first, *_) = advise(context_of(draw(_ROUNDS, {"U": _UPDATE, "u": _ADDS, **_SORTS})), rules=RULES).items
 

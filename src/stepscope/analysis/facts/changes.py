@@ -36,7 +36,7 @@ from stepscope.analysis.facts.lines import parts_of_lines
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
 from stepscope.analysis.purpose.computing import computing_of, update_ranges
-from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, OPTIMIZERS, Excess, excesses_of
+from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, Excess, excesses_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -54,7 +54,7 @@ CHANGES_OF_CLASS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python"), ("input",)),
     "input_transfer": ("copies_in", "transfer", "converting"),
     "small_batch": ("graph", "launch", ONE_BY_ONE),
-    "eager_dispatch": ("graph", "launch", OPTIMIZERS),
+    "eager_dispatch": ("graph", "launch"),
     "recompilation": ("compile", "compiling"),
     "host_sync": ("waits", "fetching", "sync"),
     "python_overhead": ("python", "python_gaps", "callbacks"),

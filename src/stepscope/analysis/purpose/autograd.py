@@ -12,7 +12,7 @@ from collections import Counter
 
 import numpy as np
 
-from stepscope.analysis.purpose.computing import backward_runs, computing_of, inside_any, update_ranges
+from stepscope.analysis.purpose.computing import backward_runs, computing_of, update_ranges
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside_another
@@ -235,21 +235,3 @@ def checked_backward(trace: HostTrace) -> I64:
         return checks
     reads = direct[has_trait(trace, trace.events.type[direct], PurposeTrait.ANSWERS_CHECK)]
     return np.append(checks, reads)
-
-
-# ---- Updates in a row ------------------------------------------------------------------------------------------------
-
-
-def updates_in_a_row(trace: HostTrace) -> I64:
-    """Calls of optimizers of which another follows or precedes with no backward work between: rows of events."""
-    rows = update_ranges(trace)
-    parent = forest(trace).parent[rows].astype(np.int64)
-    rows = rows[(parent < 0) | ~inside_any(trace, np.maximum(parent, 0), rows)]  # some call another one
-    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
-    if len(rows) < 2:
-        return rows[:0]
-    runs = np.sort(trace.events.start_ps[backward_runs(trace)])
-    passes = np.searchsorted(runs, trace.events.start_ps[rows])
-    alike = passes[1:] == passes[:-1]
-    found: I64 = rows[np.append(alike, False) | np.append(False, alike)]
-    return found

@@ -378,7 +378,7 @@ def _writes_part(flow: Flow, row: int) -> bool:
     return flow.module.opcode_of(root) in (*_WRITES_PART, "while")
 
 
-# ---- Calls of Python ---------------------------------------------------------------------------------------------------
+# ---- Calls of Python ------------------------------------------------------------------------------------------------
 
 
 def compiled_callback(trace: HostTrace) -> tuple[str, bool] | None:

@@ -13,7 +13,6 @@ from stepscope.analysis.account.selectors import Portion, work_launched_by
 from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
-    updates_in_a_row,
 )
 from stepscope.analysis.purpose.compiled import (
     Compiled,
@@ -40,7 +39,7 @@ from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training, rows_that_generate
-from stepscope.analysis.purpose.updates import unfused_update
+from stepscope.analysis.purpose.values import tensors_are_known
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.trace.eager import computing_eager_ops
@@ -50,28 +49,28 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, ORDERS, op_alone
+from stepscope.vocabulary.jax import differentiated
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.traits import PurposeTrait
 
 (
-    REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, OPTIMIZERS, ORDERING, FACTORING,
+    REPEATED, UNUSED, CHECKS, ONE_HOT, TABLE, MEASURES, AFTER, COPIED, ONE_BY_ONE, ORDERING, FACTORING,
     HALF, SET_UP,
 ) = (
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
-    "copied_arguments", "one_by_one", "many_optimizers", "ordering", "factoring", "half", "set_up",
+    "copied_arguments", "one_by_one", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
 DROPPED, JACOBIAN = "dropped_gradients", "jacobian"
-GROWTH, UNFUSED, PADDING = "growth", "unfused_update", "padding"
+GROWTH, PADDING = "growth", "padding"
 (
-    PICKED, CONSTANT_FACTORS, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, PENALTY, EQUAL, CONSTANT, PREFIX, ENCODED,
+    PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
 ) = FINDERS  # fmt: skip
 LOOPED, RECURRENCE = "looped", "recurrence"
 LONGEST = ", the longest of each batch,"  # in the fact of a padding: each batch is filled up to that
 _MOST_OF = 0.5  # of what is computed, by the word: ordering is a usual part of a step, decomposing is not
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
-_FEWEST_OPTIMIZERS = 8  # in a row: actor, critics and temperature, or the halves of several GANs, are fewer; judgement
 
 
 @dataclass(frozen=True)
@@ -397,31 +396,6 @@ def _find_one_by_one(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_optimizers(trace: HostTrace) -> _Found | None:
-    rows = updates_in_a_row(trace)
-    steps = max(len(whole_steps(trace).number), 1)
-    if len(rows) < _FEWEST_OPTIMIZERS * steps:
-        return None
-    return _Found(
-        rows, 0.0,
-        f"calls {_per_step(trace, len(rows))} optimizers one after another; one optimizer with a group of parameters"
-        " for each rate updates them all in one call",
-        "their kinds differ, as SGD and Adam do",
-    )  # fmt: skip
-
-
-def _find_unfused(trace: HostTrace) -> _Found | None:
-    found = unfused_update(trace)
-    if found is None:
-        return None
-    return _Found(
-        found.rows, found.kept,
-        f"updates parameters by {found.ops:,.0f} ops, {found.each:.0f} passes over each of {found.parameters:,.0f}"
-        f" parameters; {found.optimizer} with fused=True makes one pass over all of them",
-        "the installed PyTorch has no fused kernel for this device",
-    )  # fmt: skip
-
-
 def _find_ordering(trace: HostTrace) -> _Found | None:
     """Where a few of the rows are taken, selecting these would do, which no recording shows."""
     found = _find_costly(trace, ORDERS, _MOST_OF)
@@ -434,14 +408,26 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
 
 
 def _find_factoring(trace: HostTrace) -> _Found | None:
-    """Of a decomposition in a graph, whether all of it is used is not recorded."""
-    found = _find_costly(trace, FACTORS, LARGE_SHARE / 100.0) if trace.framework in ("tensorflow", "jax") else None
-    return found and _Found(
+    """Of a decomposition, whether all of it is used is not recorded; one with a gradient is of what the steps change,
+    and of a known tensor it is known whether it changes."""
+    found = None if tensors_are_known(trace) else _find_costly(trace, FACTORS, LARGE_SHARE / 100.0)
+    if found is None or _has_gradient(trace, found[0]):
+        return None
+    return _Found(
         found[0], 0.0,
         f"decomposes or inverts matrices ({found[1]}); where a part of the result is used, such as singular values or a"
         " solution, that part takes less",
         "all of it is used, and the matrices change in every step",
     )  # fmt: skip
+
+
+def _has_gradient(trace: HostTrace, rows: I64) -> bool:
+    """Whether a backward pass goes through some ops, as far as numbers of autograd or names of JAX say."""
+    work, types = computing_of(trace), distinct(trace.events.type[rows]).astype(np.int64)
+    forward = {inside for name in type_names(trace, types) if (inside := differentiated(name))}
+    known = trace.strings.blob.tobytes() if forward else b""
+    learned = np.isin(rows, work.rows[work.learned]).any()
+    return bool(learned) or any(f"transpose({inside}".encode() in known for inside in forward)
 
 
 def _find_costly(trace: HostTrace, pattern: Pattern[str], least: float) -> tuple[I64, str] | None:
@@ -591,14 +577,12 @@ def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None
 
 _AGAINST_IN_TENSORS: Mapping[str, str] = {
     PICKED: "the other rows are used elsewhere",
-    CONSTANT_FACTORS: "these matrices change in every step",
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
     ORDER: "the first product is used by itself, too",
     EMPTY: "it is made new from time to time",
     DEAD: "the program reads its values itself",
-    PENALTY: "the loss needs this term in every step",
-    PREFIX: "a position depends on later ones, as without a causal mask",
     ENCODED: "what these layers take changes with each position",
+    PREFIX: "a position depends on later ones, as without a causal mask",
     EQUAL: "something outside of PyTorch, as numpy, writes these tensors in between",
     CONSTANT: "something outside of PyTorch, as numpy, writes these tensors, or they are only the same for some steps",
 }
@@ -614,7 +598,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     AFTER: _find_after_update,
     COPIED: _find_copied,
     ONE_BY_ONE: _find_one_by_one,
-    OPTIMIZERS: _find_optimizers,
     ORDERING: _find_ordering,
     FACTORING: _find_factoring,
     PAIRS: _find_pairs,
@@ -625,7 +608,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     GROWTH: _find_growth,
     LOOPED: _find_looped,
     RECURRENCE: _find_recurrence,
-    UNFUSED: _find_unfused,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
     ORDER: _find_order,
     EMPTY: _find_empty,

@@ -127,7 +127,7 @@ def _takes(work: ProgramWork, row: int) -> list[int]:
 
 
 def _of_graphs(trace: HostTrace) -> Jacobian | None:
-    """By names: a tape that is asked for a Jacobian runs its gradients for all rows at once, as `MatMul/pfor/MatMul`."""
+    """By names: a tape that is asked for a Jacobian runs its gradients for all rows at once, as `MatMul/pfor`."""
     work = computing_of(trace)
     types = distinct(trace.events.type[work.rows]).astype(np.int64)
     names = dict(zip(types.tolist(), type_names(trace, types), strict=True))

@@ -18,14 +18,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from stepscope.analysis.purpose.autograd import differentiates_gradients, passes_of
-from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any, is_passed_over, sequence_numbers
-from stepscope.analysis.purpose.forward import recomputed_ops
+from stepscope.analysis.purpose.autograd import passes_of
+from stepscope.analysis.purpose.computing import computing_of, inside_any, is_passed_over, sequence_numbers
 from stepscope.analysis.purpose.products import describe_empty, kept_of_empty
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.program_facts import empty_matrices
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct
@@ -33,7 +31,6 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import (
     ADDS_OR_SCALES,
     CONVOLVES,
-    FACTORS,
     KEEPS_ROWS,
     PICKS,
     REDUCES,
@@ -51,7 +48,6 @@ _MOST_TRACED = 40_000  # outermost ops that are read one by one, of steps that d
 _FEWEST_ROUNDS = 4  # in which a sequence grows by one: by chance lengths of batches do so twice or three times
 _FEWEST_STEPS = 3  # that show that something is the same in all of them
 ADDED = ", adds that to another matrix"  # in the fact of products in the longer order
-_OTHER_WORK = 0.25  # of the forward products: gradients of gradients beside so much are a term of the loss
 
 
 @dataclass(frozen=True)
@@ -268,18 +264,6 @@ def _others_take(ops: list[_Op], made: int, at: int, whole: Size, taken: dict[in
             continue
         used += math.prod(taken[op.row]) if op.row in taken else numbers
     return used > _HALF * numbers
-
-
-def constant_factors(trace: HostTrace) -> TensorWork | None:
-    """Matrices that are taken apart or inverted in every step, without a backward pass through it, where the recording
-    does not tell whether they change."""
-    work, ops = computing_of(trace), ops_with_sizes(trace)
-    learned, found = _chosen(ops, work.rows[work.learned]), dict[str, tuple[list[int], float]]()
-    known = _values(trace).number if tensors_are_known(trace) else [-1] * len(ops)
-    for op, value in zip(ops, known, strict=True):  # of a known value it is known, too, whether it changes
-        if _matches(FACTORS, op) and op.row not in learned and value < 0:
-            _note(found, f"takes matrices of {_size_text(op.first)} apart (`{op.name}`), with no gradient", [op], 0.0)
-    return _largest(trace, found)
 
 
 def repeated_rows(trace: HostTrace) -> TensorWork | None:
@@ -661,62 +645,13 @@ def _may_be_result(op: _Op, size: Size) -> bool:
     return math.prod(size) == math.prod(op.result or op.first)
 
 
-def gradient_penalty(trace: HostTrace) -> TensorWork | None:
-    """Gradients of gradients beside other work that is trained: a term of the loss that takes a forward pass, a
-    backward pass, and one more through that; None where all of the training is of that kind."""
-    if not differentiates_gradients(trace) or len(recomputed_ops(trace)):
-        return None
-    work, passes = computing_of(trace), passes_of(trace)
-    within = work.rows[_is_recorded_inside(trace, work)]
-    inner = distinct(sequence_numbers(trace, within)) if len(within) else within
-    # Ops of the forward pass whose node runs in a pass that adds nothing to parameters, and again in the next.
-    again = distinct(passes.number[(passes.run > 0) & (passes.number >= 0)])
-    forward = work.rows[work.outer & work.learned & _holds(trace, work, again)]
-    heavy = work.heavy & work.learned & ~work.backward
-    own, of_term = int(work.own_ps[heavy].sum()), inside_any(trace, work.rows, forward)
-    if not len(forward) or work.own_ps[heavy & ~of_term].sum() < _OTHER_WORK * own:
-        return None
-    adds = np.bincount(passes.of, passes.adds) > 0
-    chosen = ~adds[passes.of] | np.isin(passes.number, np.append(again, inner))
-    rows = np.append(forward, passes.rows[chosen])
-    steps = max(len(whole_steps(trace).number), 1)
-    what = f"differentiates gradients: {len(within) / steps:.0f} ops of a backward pass have one of their own"
-    return TensorWork(rows, 0.0, what)
-
-
-def _is_recorded_inside(trace: HostTrace, work: Computing) -> Mask:
-    """Which ops autograd records within a backward pass, besides the nodes themselves."""
-    own = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=work.rows) >= 0
-    parent = forest(trace).parent[work.rows]
-    node = (parent >= 0) & np.isin(parent, passes_of(trace).rows)
-    found: Mask = work.backward & own & ~node
-    return found
-
-
-def _holds(trace: HostTrace, work: Computing, numbers: I64) -> Mask:
-    """Which outermost ops have one of some numbers, or an op inside that has."""
-    among = np.isin(work.number, numbers) & ~work.backward & (work.number >= 0)
-    holders = np.zeros(len(trace.events), np.bool_)
-    parent = forest(trace).parent
-    above = work.rows[among].astype(np.int64)
-    while len(above):
-        holders[above] = True
-        above = distinct(parent[above].astype(np.int64))
-        above = above[above >= 0]
-        above = above[~holders[above]]
-    found: Mask = holders[work.rows]
-    return found
-
-
 FINDERS: dict[str, Callable[[HostTrace], TensorWork | None]] = {
     "picked_after": picked_after,
-    "constant_factors": constant_factors,
     "repeated_rows": repeated_rows,
     "spread_pairs": spread_pairs,
     "product_order": product_order,
     "mostly_zero": mostly_zero,
     "dead_branch": dead_branch,
-    "gradient_penalty": gradient_penalty,
     "equal_work": equal_work,
     "constant_work": constant_work,
     "grown_prefix": grown_prefix,

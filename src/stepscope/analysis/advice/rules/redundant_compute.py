@@ -16,7 +16,6 @@ from stepscope.analysis.purpose.excess import (
     AFTER,
     CHECKS,
     CONSTANT,
-    CONSTANT_FACTORS,
     COPIED,
     DEAD,
     DROPPED,
@@ -32,19 +31,16 @@ from stepscope.analysis.purpose.excess import (
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
-    OPTIMIZERS,
     ORDER,
     ORDERING,
     PADDING,
     PAIRS,
-    PENALTY,
     PICKED,
     PREFIX,
     RECURRENCE,
     REPEATED,
     REPEATED_ROWS,
     TABLE,
-    UNFUSED,
     UNUSED,
     ExcessFact,
 )
@@ -342,14 +338,6 @@ _ALL_AT_ONCE: Actions = {
     ),
 }
 
-_ONE_OPTIMIZER: Actions = {
-    "": ("one optimizer with a group of parameters for each rate",),
-    "pytorch": (
-        "one optimizer with a group of parameters for each rate: torch.optim.Adam([{'params': ..., 'lr': ...}, ...])",
-        "give it foreach=True or fused=True: a few ops then update all parameters of a group",
-    ),
-}
-
 _SELECT: Actions = {
     "": ("select what is needed without ordering everything: topk, a threshold, indices drawn at random",),
 }
@@ -387,10 +375,9 @@ _ONE_DIRECTION: Actions = {
         "a trace: v @ J @ v for random v of ones and minus ones has it as its mean",
     ),
     "": (
-        "one direction is one pass: torch.func.jvp(f, (x,), (v,)) for J @ v, torch.autograd.grad(y, x, grad_outputs=u)"
-        " for u @ J",
+        "one direction is one pass: torch.func.jvp(f, (x,), (v,)) for J @ v, torch.func.vjp(f, x)[1](u) for u @ J",
         "a trace: v @ J @ v for random v of ones and minus ones has it as its mean",
-        "all rows at once instead of a loop: torch.autograd.grad(..., is_grads_batched=True), torch.func.jacrev",
+        "all rows at once instead of a loop: torch.func.jacrev(f)(x), in torch.func.vmap for a batch",
     ),
 }
 _IN_32_BITS: Actions = {
@@ -419,11 +406,6 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "rows that are not taken",
         "Compute only the rows that are taken",
         ("take the rows first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; h[mask] for tokens that count",),
-    ),
-    CONSTANT_FACTORS: (
-        "taking matrices apart",
-        "Take matrices apart once, not in every step",
-        _FACTOR_LESS[""],
     ),
     REPEATED_ROWS: (
         "computing equal rows again",
@@ -479,14 +461,6 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "computing what never changes",
         "Compute once what is the same in every step",
         ("compute it once, before the loop, and keep the result (register_buffer in a module)",),
-    ),
-    PENALTY: (
-        "differentiating gradients",
-        "Compute the term with gradients of gradients less often",
-        (
-            "skip it where its weight is zero",
-            "compute it every 8 to 16 steps with a larger weight, or for a part of the batch",
-        ),
     ),
 }
 
@@ -580,15 +554,6 @@ _EXCESSES = (
         ONE_BY_ONE, "one-by-one", "rounds one after another",
         "Compute all rounds of the loop at once", _ALL_AT_ONCE, kind="small_batch",
         unknown="it does not show how long one op for all rounds takes",
-    ),
-    _Excess(
-        OPTIMIZERS, "many-optimizers", "calling many optimizers", "Use one optimizer with groups of parameters",
-        _ONE_OPTIMIZER, kind="eager_dispatch",
-        unknown="it does not show how much of such a call is its fixed cost",
-    ),
-    _Excess(
-        UNFUSED, "unfused-update", "passes over memory that a fused update spares", "Update all parameters in one op",
-        {"": ("give the optimizer fused=True, as torch.optim.AdamW(parameters, lr=..., fused=True)",)},
     ),
     _Excess(
         ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,

@@ -113,6 +113,15 @@ def test_the_exporter_of_pytorch_1_5_names_processes_and_draws_a_line_for_each_d
     assert op_of(trace, "sgemm") == "addmm"
 
 
+def test_what_the_exporter_of_pytorch_1_5_repeats_of_a_range_on_a_device_is_no_work() -> None:
+    trace = load(
+        row("predict", "CPU functions", 0, 0, 50), row("aten::mm", "CPU functions", 0, 10, 20),
+        row("predict", "CUDA functions", 1, 10, 60), row("aten::mm", "CUDA functions", 1, 15, 40),
+    )  # fmt: skip
+
+    assert {kind for name, (plane, _, kind) in work(trace).items() if "GPU" in plane} == {"KERNEL", "SCOPE"}
+
+
 @pytest.mark.parametrize("place", [{"pid": "CPU functions"}, {"pid": 7, "cat": "Operator"}], ids=["1.5", "1.8"])
 def test_a_range_of_the_program_that_is_written_like_an_op_is_none(place: dict[str, Any]) -> None:
     def wrote(name: str, ts: int, dur: int, **args: Any) -> dict[str, Any]:

@@ -119,3 +119,13 @@ def test_events_without_names_are_no_verdict_whatever_they_are() -> None:
 
     assert found.certain == ()
     assert judge_account(found).sentence == "unknown: 80 % of the events have no name"
+
+
+def test_ops_of_a_silent_device_that_take_no_longer_than_starting_them_dispatch_and_reads_wait() -> None:
+    picture = """
+        host main | L1aaaaL2aar----L3aaaaL4aar----
+    """
+    sorts = SORTS | {"r": Sort(EventKind.OP, "aten::_local_scalar_dense")}
+    found = account(draw(picture, sorts, column_ps=100_000_000))
+
+    assert {row.cause: row.ps // 100_000_000 for row in found.rows} == {"launch": 20, "sync": 10}

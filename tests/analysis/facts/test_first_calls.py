@@ -110,3 +110,28 @@ def test_programs_that_are_compiled_for_several_shapes_before_a_loop_that_was_aw
 
     assert found[0] is None and found[1] is not None
     assert found[1].awaited_s == 31.0 and found[1].percent > 80
+
+
+ENDS_IN_A_WAIT = """
+    host main | L1---------------------L2-L3-W---
+    gpu0 s    |                       K1-R2-Q3---
+"""
+NO_KERNELS = """
+    host main | oF---------------L2-L3-W---------
+"""
+
+
+@pytest.mark.parametrize(
+    ("picture", "said"),
+    [
+        # What waits for a working device at the end is no start-up.
+        (ENDS_IN_A_WAIT, "start-up: 66.7 % of the capture is calls that happen once, above all `cudaLaunchKernel`"),
+        # Nor is any wait where nothing says what the device does.
+        (NO_KERNELS, "start-up: 51.5 % of the capture is calls that happen once, above all `cudaFree`"),
+    ],
+)
+def test_waits_for_devices_are_no_start_up(picture: str, said: str) -> None:
+    sorts = SORTS | {"W": Sort(K.SYNC, "cudaDeviceSynchronize"), "F": Sort(K.RUNTIME_CALL, "cudaFree")}
+    context = overview.merge([overview.partial(draw(picture, sorts))]).context
+
+    assert advise(context).verdict.sentence == said

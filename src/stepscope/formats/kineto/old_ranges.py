@@ -46,7 +46,11 @@ def tell_ranges(raw: Raw, of_ops: Sequence[int]) -> None:
         return
     held = _holds_any(raw, candidates, rows[np.isin(raw.name[rows], ops)])
     no_range = distinct(raw.name[candidates[~held | _states_operands(raw, candidates)]])
-    raw.cat[candidates[~np.isin(raw.name[candidates], no_range)]] = raw.texts.add(_RANGE)
+    ranges = candidates[~np.isin(raw.name[candidates], no_range)]
+    raw.cat[ranges] = raw.texts.add(_RANGE)
+    if of_ops:  # PyTorch until 1.7 repeats them on the device
+        repeated = (raw.cat == raw.texts.add("kernel")) & np.isin(raw.name, distinct(raw.name[ranges]))
+        raw.cat[repeated] = raw.texts.add("gpu_user_annotation")
 
 
 def _holds_any(raw: Raw, outer: I64, inner: I64) -> Mask:

@@ -103,6 +103,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:
         kept[0] = _say_share(context, kept[0], account)
+        kept[0] = replace(kept[0], actions=(*kept[0].actions, *_use_device(context, account)))
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]

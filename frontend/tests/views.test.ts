@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { evidenceLink } from "../src/pages/advice/evidence";
-import { isWithoutDevice, toExplain } from "../src/pages/shared/differences";
+import { isWithoutDevice } from "../src/pages/input/graph";
 import { longestOps } from "../src/pages/shared/examples";
 import { headline } from "../src/pages/shared/Findings";
 import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
-import type { Advice } from "../src/pages/shared/reports";
 import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
 
@@ -63,23 +62,7 @@ describe("a stage of the input", () => {
   });
 });
 
-describe("numbers that differ from those of another page", () => {
-  const advice = (step_time_ms: number | null, predicted_speedup: number | null = 2) =>
-    ({ step_time_ms, predicted_speedup }) as Advice;
-  const explained = (median_ms: number, ...times: (number | null)[]) =>
-    toExplain(
-      times.map((ms) => advice(ms)),
-      { median_ms },
-    ).map((step) => step !== null);
-
-  it("explain the step time of an advice once, at the first that counts another", () => {
-    expect(explained(21.31, 21.31, 20.66, 20.66)).toEqual([false, true, false]);
-    expect(explained(37.8, 34.8, 37.8, 34.9)).toEqual([true, false, false]);
-    expect(explained(37.8, null)).toEqual([false]);
-    expect(toExplain([advice(30, null)], { median_ms: 37.8 })).toEqual([null]);
-    expect(toExplain([advice(30)], null)).toEqual([null]);
-  });
-
+describe("where the host computes", () => {
   const step = (input_ms: number, waiting_most = "h /device:GPU:0", complete = true) => ({
     input_ms,
     waiting_most,

@@ -10,7 +10,6 @@ import { Code, LongName, sentence } from "../../ui/basics";
 import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import type { RecordedStep } from "../shared/differences";
 import { Picture, type Pictures } from "../shared/pictures";
 import type { Advice, EvidenceInterval, EvidenceRow, Measured } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";
@@ -22,10 +21,9 @@ interface AdviceCardProps {
   /** With the reasoning, all actions, and every row and interval of the evidence. */
   whole?: boolean;
   rank?: number;
-  /** The step as the page's head gives it, for an advice that counts another time. */
-  recorded?: RecordedStep | null;
   /** What the page has said above: the card leaves it out. */
   said?: string;
+  isBusy?: boolean;
   /** Of a report: they stand where the page leads to the timeline. */
   pictures?: Pictures | undefined;
 }
@@ -35,8 +33,8 @@ export function AdviceCard({
   first = false,
   whole = false,
   rank,
-  recorded = null,
   said = "",
+  isBusy = false,
   pictures,
 }: AdviceCardProps) {
   const picture = pictures?.get(advice.id);
@@ -45,7 +43,7 @@ export function AdviceCard({
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       {first && advice.class !== "none" && <p class="eyebrow minor strong">{advice.beside ?? "Do this first"}</p>}
       <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
-      <Gain advice={advice} isBusy={said.startsWith("machine busy")} />
+      <Gain advice={advice} isBusy={isBusy} />
       {whole && advice.class !== "none" && <Badges advice={advice} />}
       {evidence && (
         <p class="evidence">
@@ -53,7 +51,6 @@ export function AdviceCard({
         </p>
       )}
       {(first || whole) && !pictures && <Source advice={advice} />}
-      {recorded && <OtherStepTime advice={advice} recorded={recorded} />}
       <Actions list={advice.actions} all={first || whole || !!pictures} />
       {(first || whole) && !pictures && !advice.measured && advice.prove && advice.class !== "none" && (
         <Prove command={advice.prove} />
@@ -82,17 +79,6 @@ function unsaid(text: string, said: string): string {
     .map((part) => (known.has(claim(part)) ? part.split(": ").slice(1).join(": ") : part))
     .filter(Boolean)
     .join("; ");
-}
-
-/** Explains why an item of advice uses another step time than the head of the page. */
-function OtherStepTime({ advice, recorded: { median_ms } }: { advice: Advice; recorded: RecordedStep }) {
-  const host = hasSeveralHosts() ? ", each on its slowest host" : "";
-  return (
-    <p class="above-m muted minor">
-      {`This advice uses a step time of ${duration(advice.step_time_ms ?? median_ms)}: the median step, without ` +
-        `the known cost of recording. As recorded, it takes ${duration(median_ms)}${host}.`}
-    </p>
-  );
 }
 
 function hasSeveralHosts(): boolean {
@@ -132,6 +118,10 @@ function MeasuredGain({ measured }: { measured: Measured }) {
       </span>
     </p>
   );
+}
+
+export function isMachineBusy(verdict: string): boolean {
+  return verdict.startsWith("machine busy");
 }
 
 /** Times of a busy machine would not shrink in proportion, and are left out. */
@@ -285,7 +275,7 @@ function Evidence({ advice }: { advice: Advice }) {
       )}
       {places.length > 0 && (
         <section>
-          <h3>In the timeline</h3>
+          <h3>Longest in the timeline</h3>
           <ul>
             {places.map((place) => (
               <li key={`${place.host} ${place.start_ms}`}>
@@ -330,7 +320,7 @@ function Evidence({ advice }: { advice: Advice }) {
 }
 
 function perStep(): string {
-  return fact("steps_source") === "none" ? "in the capture" : "a step";
+  return fact("steps_source") === "none" ? "in the capture" : "a step on average";
 }
 
 function RowLink({ row }: { row: EvidenceRow }) {

@@ -2,12 +2,9 @@
 import { lazy, Suspense } from "preact/compat";
 import type { Report, ToolAnswer } from "../../api";
 import { route, setParams } from "../../router";
-import { fact, host, steps } from "../../session";
-import { type RecordedStep, toExplain } from "../shared/differences";
-import { Findings } from "../shared/Findings";
 import type { Advice } from "../shared/reports";
 import { ToolPage } from "../shared/ToolPage";
-import { AdviceCard } from "./AdviceCard";
+import { AdviceCard, isMachineBusy } from "./AdviceCard";
 import { WhatIfButton } from "./WhatIfButton";
 
 const AdviceDocs = lazy(() => import("./AdviceDocs"));
@@ -25,20 +22,10 @@ export default function AdvicePage() {
   );
 }
 
-/** Known of the whole session only, which is what the summary shows first. */
-function recordedStep(): RecordedStep | null {
-  const median_ms = fact("step_time_ms");
-  return typeof median_ms !== "number" || fact("steps_source") === "none" || host.value || steps.value
-    ? null
-    : { median_ms };
-}
-
 function All({ report }: ToolAnswer<"advice", AdviceReport>) {
   const about = route.value.params.about;
-  const explained = toExplain(report.advice, recordedStep());
   return (
     <>
-      <Findings lines={report.verdict_text ? [report.verdict_text] : []} />
       {report.advice.map((advice, index) => (
         <AdviceCard
           key={advice.id}
@@ -46,8 +33,7 @@ function All({ report }: ToolAnswer<"advice", AdviceReport>) {
           first={index === 0}
           whole
           rank={index + 1}
-          recorded={explained[index] ?? null}
-          said={report.verdict_text}
+          isBusy={isMachineBusy(report.verdict_text)}
         />
       ))}
       {about && (

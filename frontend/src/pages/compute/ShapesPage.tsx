@@ -5,8 +5,9 @@ import { percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route } from "../../router";
 import { tableOf } from "../../sections";
+import { fact } from "../../session";
 import type { TableData } from "../../table/model";
-import { RankedCard, type RankedRow, restOf } from "../shared/Bars";
+import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText, shortPath } from "../shared/names";
@@ -19,10 +20,12 @@ export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const by = route.value.params.by === "line" ? "line" : "shape";
   const table = tableOf(sections, by === "shape" ? "rows" : "lines");
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
+  const isOfHost = !rows.some((row) => Number(row.device_self_us) > 0) || (by === "line" && isHostLimit());
+  const measure = isOfHost ? "host_self_us" : "device_self_us";
   return (
     <>
-      <Findings lines={largestOf(rows, by)} />
-      <Largest rows={rows} table={table} by={by} />
+      <Findings lines={largestOf(rows, by, measure)} />
+      <Largest rows={rows} table={table} by={by} measure={measure} />
       <TableCard
         key={by}
         section={table}
@@ -49,22 +52,31 @@ function namesAll(data: TableData): TableData {
   return sites ? { ...data, columns: { ...data.columns, call_site: sites } } : data;
 }
 
-/** The largest share, and where; empty where nothing ran on a device. */
-function largestOf(rows: readonly Row[], by: "shape" | "line"): string[] {
+type Measure = "device_self_us" | "host_self_us";
+/** Causes in which the host works, or lets the device wait: its time by line says more than the device's. */
+const OF_HOST: readonly unknown[] = ["input", "python", "host_compute", "launch", "sync", "checkpoint", "compile"];
+
+function isHostLimit(): boolean {
+  return OF_HOST.includes(fact("cause"));
+}
+
+function shareOf(row: Row, rows: readonly Row[], measure: Measure): number {
+  const whole = rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0);
+  return whole > 0 ? (100 * Number(row[measure] ?? 0)) / whole : 0;
+}
+
+/** The largest share, and where; empty where nothing ran. */
+function largestOf(rows: readonly Row[], by: "shape" | "line", measure: Measure): string[] {
   const named = rows.filter((row) => by === "shape" || row.call_site);
-  const largest = [...named].sort((a, b) => Number(b.device_self_us) - Number(a.device_self_us))[0];
-  if (!largest || typeof largest.percent !== "number" || !(Number(largest.device_self_us) > 0)) return [];
-  if (by === "line") {
-    const rest = rows.find((row) => !row.call_site);
-    const unknown = rest ? [`no line is recorded for ${percent(Number(rest.percent))}`] : [];
-    return [
-      `\`${shortPath(String(largest.call_site))}\` takes ${percent(largest.percent)} of the device time`,
-      ...unknown,
-    ];
-  }
-  const place = shapesText(String(largest.input_shapes ?? ""));
+  const largest = [...named].sort((a, b) => Number(b[measure]) - Number(a[measure]))[0];
+  if (!largest || !(Number(largest[measure]) > 0)) return [];
+  const name = by === "line" ? shortPath(String(largest.call_site)) : String(largest.name);
+  const time = measure === "host_self_us" ? "the host's time" : "the device time";
+  const rest = by === "line" ? rows.find((row) => !row.call_site) : undefined;
+  const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : "";
   return [
-    `\`${largest.name}\` takes ${percent(largest.percent)} of the device time`,
+    `\`${name}\` takes ${percent(shareOf(largest, rows, measure))} of ${time}`,
+    ...(rest ? [`no line is recorded for ${percent(shareOf(rest, rows, measure))}`] : []),
     ...(place ? [`on ${place}`] : []),
   ];
 }
@@ -86,38 +98,41 @@ function usual(table: TableSection): string[] {
     : shown;
 }
 
-function Largest({ rows, table, by }: { rows: readonly Row[]; table: TableSection; by: "shape" | "line" }) {
-  const onDevice = rows.some((row) => Number(row.device_self_us) > 0);
-  const measure = onDevice ? "device_self_us" : "host_self_us";
+interface LargestProps {
+  rows: readonly Row[];
+  table: TableSection;
+  by: "shape" | "line";
+  measure: Measure;
+}
+
+function Largest({ rows, table, by, measure }: LargestProps) {
   const field = table.fields.find((each) => each.name === measure);
-  // What has no line is the last row, however long it is.
-  const isNamed = (row: Row) => Number(by === "shape" || Boolean(row.call_site));
-  const ranked = [...rows].sort((a, b) => isNamed(b) - isNamed(a) || Number(b[measure]) - Number(a[measure]));
-  const unnamed = ranked.filter((row) => !isNamed(row));
-  const largest = [...ranked.filter(isNamed).slice(0, MOST_BARS), ...unnamed].filter((row) => Number(row[measure]) > 0);
+  const named = rows.filter((row) => (by === "shape" || row.call_site) && Number(row[measure]) > 0);
+  const largest = named.sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
   if (!field || !largest.length) return null;
+  const shown = largest.reduce((sum, row) => sum + shareOf(row, rows, measure), 0);
   return (
     <RankedCard
-      title={onDevice ? "Longest on devices" : "Longest on the host"}
+      title={measure === "device_self_us" ? "Longest on devices" : "Longest on the host"}
       note="self time; each leads to its calls in the timeline"
       field={field}
-      rows={largest.map((row, index) => bar(row, index, measure, by))}
-      rest={restOf(rows as readonly { percent?: number }[], largest as readonly { percent?: number }[])}
+      rows={largest.map((row, index) => bar(row, index, measure, by, shareOf(row, rows, measure)))}
+      rest={{ count: rows.length - largest.length, percent: 100 - shown }}
     />
   );
 }
 
-function bar(row: Row, index: number, measure: string, by: "shape" | "line"): RankedRow {
+function bar(row: Row, index: number, measure: Measure, by: "shape" | "line", share: number): RankedRow {
   const onDevice = measure === "device_self_us";
   const site = shortPath(String(row.call_site ?? ""));
-  const name = by === "shape" ? String(row.name) : site || NO_LINE;
+  const name = by === "shape" ? String(row.name) : site;
   return {
     key: String(index),
     label: name,
     note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : null,
     ms: Number(row[measure]) / 1e3,
-    percent: typeof row.percent === "number" ? row.percent : null,
-    colour: CATEGORY_COLOUR[by === "line" && !site ? "other" : categoryOf(name, onDevice ? "device" : "host")],
-    href: by === "shape" ? findInTimeline(name) : site ? findInTimeline(String(row.call_site)) : null,
+    percent: share,
+    colour: CATEGORY_COLOUR[categoryOf(name, onDevice ? "device" : "host")],
+    href: by === "shape" ? findInTimeline(name) : findInTimeline(String(row.call_site)),
   };
 }

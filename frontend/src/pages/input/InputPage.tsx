@@ -9,11 +9,11 @@ import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../se
 import { chosenPart } from "../../session";
 import { Card, FigureRow } from "../../ui/basics";
 import { RankedCard } from "../shared/Bars";
-import { isWithoutDevice } from "../shared/differences";
 import { longestOps } from "../shared/examples";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
+import { isWithoutDevice } from "./graph";
 
 interface InputReport extends Report {
   readonly verdict: string;

@@ -1,4 +1,6 @@
 /** Positions of the nodes of an input pipeline's graph: each node below its reader. */
+import type { Row } from "../shared/reports";
+
 export interface GraphNode {
   readonly id: number;
   readonly parent: number | null;
@@ -69,4 +71,9 @@ function edgesOf(all: readonly Placed[], placed: ReadonlyMap<number, Placed>): E
     const to = from.node.parent === null ? undefined : placed.get(from.node.parent);
     return to && to !== from ? [{ from, to, critical: from.node.critical && to.node.critical }] : [];
   });
+}
+
+/** Whether the host itself computes, so that the host and not a device waits. */
+export function isWithoutDevice(steps: readonly Row[]): boolean {
+  return steps.length > 0 && steps.every((row) => String(row.waiting_most).endsWith(" host"));
 }

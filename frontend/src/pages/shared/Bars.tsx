@@ -41,6 +41,7 @@ export function StackedBars({
   write = duration,
   unit = "ms",
   legendOf,
+  leadsTo,
 }: {
   label: string;
   rows: readonly StackedRow[];
@@ -50,6 +51,8 @@ export function StackedBars({
   unit?: string;
   /** The key of the row whose times the legend shows; without it the sums of all rows stand behind the names. */
   legendOf?: string;
+  /** Where an entry of the legend leads. */
+  leadsTo?: (part: string) => string;
 }) {
   const counted = legendOf === undefined ? rows : rows.filter((row) => row.key === legendOf);
   const total = (row: StackedRow) => parts.reduce((sum, part) => sum + (row.parts[part.key] ?? 0), 0);
@@ -124,7 +127,7 @@ export function StackedBars({
           return (
             <li key={part.key} tabIndex={0} {...hint(part.label, part.doc, `${sum} ${unit}`)}>
               <span class="swatch" style={{ background: part.colour }} />
-              {part.label}
+              {leadsTo ? <a href={leadsTo(part.key)}>{part.label}</a> : part.label}
               {counted.length === 1 && sum > 0 && <span class="muted">{write(sum)}</span>}
             </li>
           );

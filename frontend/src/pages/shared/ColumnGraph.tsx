@@ -41,7 +41,7 @@ export function ColumnGraph({
 }: ColumnGraphProps) {
   const [picked, setPicked] = useState<number | null>(null);
   const look = palette.value;
-  const parts = useMemo(() => given ?? causeParts(look.surface), [given, look]);
+  const parts = useMemo(() => given ?? largestFirst(causeParts(look.surface), columns), [given, look, columns]);
   const at = picked !== null && picked < columns.length ? picked : null;
   const plot = useMemo(
     () => stackedColumns(columns, { parts, xName, median_ms, picked: at }),
@@ -74,6 +74,12 @@ export function ColumnGraph({
       {column && <Picked column={column} parts={parts} alone={columns.length > 1} onClose={() => setPicked(null)} />}
     </div>
   );
+}
+
+/** The order of the bars: what takes most time first. */
+function largestFirst(parts: readonly Part[], columns: readonly Column[]): Part[] {
+  const size = ({ key }: Part) => columns.reduce((sum, column) => sum + (column.parts[key] ?? 0), 0);
+  return [...parts].sort((a, b) => size(b) - size(a));
 }
 
 function onKey(

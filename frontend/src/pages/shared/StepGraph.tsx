@@ -1,7 +1,9 @@
 /** Step times as stacked columns. */
 import { useMemo } from "preact/hooks";
 import type { Column } from "../../charts/steps";
+import { duration } from "../../format";
 import { ColumnGraph } from "./ColumnGraph";
+import type { OverviewReport } from "./reports";
 
 export interface GraphStep {
   readonly step: number;
@@ -19,11 +21,13 @@ export interface GraphStep {
 interface StepGraphProps {
   steps: readonly GraphStep[];
   median_ms: number | null;
+  /** From where on a step counts as long. */
+  long_ms: number;
   height?: number;
 }
 
-export function StepGraph({ steps, median_ms, height = 260 }: StepGraphProps) {
-  const columns = useMemo(() => toColumns(steps, median_ms), [steps, median_ms]);
+export function StepGraph({ steps, median_ms, long_ms, height = 260 }: StepGraphProps) {
+  const columns = useMemo(() => toColumns(steps, long_ms), [steps, long_ms]);
   const odd = columns.filter((column) => column.outlier).length;
   return (
     <div class="step-graph">
@@ -32,27 +36,33 @@ export function StepGraph({ steps, median_ms, height = 260 }: StepGraphProps) {
         columns={columns}
         median_ms={median_ms}
         height={height}
-        note={odd > 0 && `▲ ${odd === 1 ? "one step takes" : `${odd} steps take`} over ${LONG} times the median · `}
+        note={odd > 0 && `▲ ${odd === 1 ? "one long step" : `${odd} long steps`}, over ${duration(long_ms)} · `}
       />
     </div>
   );
 }
 
-/** From here on the sentences of the report count a step as long, too. */
+/** As the sentences of the report count a step as long: against the median, and against the long one of the account. */
 const LONG = 1.5;
+const LIKE_LONG = 0.5;
 
-export function isLong({ usual, duration_ms }: GraphStep, median_ms: number | null): boolean {
-  return usual && median_ms !== null && duration_ms > LONG * median_ms;
+export function longFrom({ median_step_ms, account_step: step }: OverviewReport): number {
+  if (median_step_ms === null) return Number.POSITIVE_INFINITY;
+  return Math.max(LONG * median_step_ms, step && !step.is_median ? LIKE_LONG * step.ms : 0);
 }
 
-function toColumns(steps: readonly GraphStep[], median_ms: number | null): Column[] {
+export function isLong({ usual, duration_ms }: GraphStep, long_ms: number): boolean {
+  return usual && duration_ms > long_ms;
+}
+
+function toColumns(steps: readonly GraphStep[], long_ms: number): Column[] {
   return steps.map((step) => ({
     label: String(step.step),
     title: step.name === String(step.step) ? `Step ${step.step}` : `Step ${step.step} · ${step.name}`,
     total_ms: step.duration_ms,
     parts: step.parts,
     faint: !step.usual,
-    outlier: isLong(step, median_ms),
+    outlier: isLong(step, long_ms),
     foot: [step.foot, notCounted(step)].filter(Boolean).join(" · "),
     href: step.href,
     beside: step.beside,

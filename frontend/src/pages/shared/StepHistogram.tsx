@@ -8,11 +8,11 @@ import { type GraphStep, isLong } from "./StepGraph";
 const LEAST_STEPS = 20;
 const MOST_NAMED = 5;
 
-export function StepHistogram({ steps, median_ms }: { steps: readonly GraphStep[]; median_ms: number | null }) {
+export function StepHistogram({ steps, long_ms }: { steps: readonly GraphStep[]; long_ms: number }) {
   const counted = steps.filter((step) => step.usual);
   if (counted.length < LEAST_STEPS) return null;
   const times = counted.map((step) => step.duration_ms);
-  const slow = counted.filter((step) => isLong(step, median_ms)).sort((a, b) => b.duration_ms - a.duration_ms);
+  const slow = counted.filter((step) => isLong(step, long_ms)).sort((a, b) => b.duration_ms - a.duration_ms);
   return (
     <Histogram
       label={`Histogram of the times of ${counted.length} steps`}

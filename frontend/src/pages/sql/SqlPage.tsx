@@ -41,19 +41,24 @@ function Console({ root }: { root: string }) {
   const schema = useResource<Schema>(`${root}/schema`);
   const area = useRef<HTMLTextAreaElement>(null);
   const turn = useRef(0);
+  const isOwn = useRef(false); // a query that the reader ran, not the first question
   const [asked, setAsked] = useState("");
   const me = useRef(Math.random().toString(36).slice(2));
 
   const run = (query: string) => {
     if (!query.trim()) return;
-    turn.current += 1;
-    const mine = turn.current;
-    setState("asking");
-    setAsked(query);
+    isOwn.current = true;
     setParams({ query });
     const kept = [query, ...past.filter((each) => each !== query)].slice(0, MOST_PAST);
     setPast(kept);
     remember("sql", kept);
+    ask(query);
+  };
+  const ask = (query: string) => {
+    turn.current += 1;
+    const mine = turn.current;
+    setState("asking");
+    setAsked(query);
     const attach = otherId.value ? { before: otherId.value } : {};
     send<Answer>("POST", root, { query, attach, id: me.current }).then(
       (answer) => mine === turn.current && setState(answer),
@@ -61,11 +66,11 @@ function Console({ root }: { root: string }) {
     );
   };
   const below = useRef<HTMLDivElement>(null);
-  useEffect(() => below.current?.scrollIntoView({ block: "nearest" }), [state]);
-  // A link to a query shows its answer.
   useEffect(() => {
-    if (route.value.params.query) run(text);
-  }, []);
+    if (isOwn.current) below.current?.scrollIntoView({ block: "nearest" });
+  }, [state]);
+  // A link to a query shows its answer; without one that of the first question is there.
+  useEffect(() => (route.value.params.query ? run(text) : ask(text)), []);
 
   const insert = (word: string) => {
     const at = area.current;
@@ -101,15 +106,13 @@ function Console({ root }: { root: string }) {
                 {otherId.value && "; the session that is compared is before: before.events, before.kernels"}
               </span>
             </div>
-          </Card>
-          {state === null && (
             <Examples
               onPick={(query) => {
                 setText(query);
                 run(query);
               }}
             />
-          )}
+          </Card>
           {state === "asking" && <Loading what="Asking" />}
           <div ref={below} class="list gap-l">
             {state instanceof Error && <Failed error={state} />}
@@ -126,20 +129,18 @@ function Console({ root }: { root: string }) {
   );
 }
 
-/** What to ask, before anything was asked. */
+/** What else to ask: each is a query that can be changed. */
 function Examples({ onPick }: { onPick: (query: string) => void }) {
   return (
-    <Card title="Questions to start with" note="each is a query that you can change">
-      <ul class="link-list">
-        {EXAMPLES.map(({ question, query }) => (
-          <li key={question}>
-            <button type="button" onClick={() => onPick(query)} {...hint(question, query)}>
-              {question}
-            </button>
-          </li>
-        ))}
-      </ul>
-    </Card>
+    <ul class="link-list flex wrap above-l" aria-label="Questions to start with">
+      {EXAMPLES.map(({ question, query }) => (
+        <li key={question}>
+          <button type="button" onClick={() => onPick(query)} {...hint(question, query)}>
+            {question}
+          </button>
+        </li>
+      ))}
+    </ul>
   );
 }
 

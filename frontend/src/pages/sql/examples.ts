@@ -6,16 +6,27 @@ export interface Example {
 
 export const EXAMPLES: readonly Example[] = [
   {
+    question: "What do the steps wait for?",
+    query:
+      "SELECT cause, ms(sum(duration_ps)) AS ms,\n" +
+      "    round(100 * sum(duration_ps) / sum(sum(duration_ps)) OVER (), 1) AS percent\n" +
+      "FROM causes GROUP BY cause ORDER BY ms DESC",
+  },
+  {
     question: "What takes the most time of its own?",
     query:
       "SELECT name, kind, count(*) AS calls, ms(sum(self_ps)) AS ms\n" +
       "FROM events GROUP BY ALL ORDER BY ms DESC LIMIT 20",
   },
   {
-    question: "Which steps are slowest, and what did each wait for most?",
+    question: "Which steps are slowest, and what takes longer in them than usual?",
     query:
-      "SELECT s.step, ms(s.duration_ps) AS ms, arg_max(c.cause, c.duration_ps) AS longest_cause\n" +
-      "FROM steps s JOIN causes c USING (host, step) GROUP BY ALL ORDER BY ms DESC LIMIT 5",
+      "WITH own AS (SELECT host, step, cause, sum(duration_ps) AS ps FROM causes GROUP BY ALL),\n" +
+      "usual AS (SELECT cause, median(ps) AS usual_ps FROM own GROUP BY cause)\n" +
+      "SELECT step, ms(any_value(s.duration_ps)) AS step_ms, arg_max(cause, ps - usual_ps) AS longer_in,\n" +
+      "    ms(max(ps - usual_ps)) AS longer_ms\n" +
+      "FROM own JOIN usual USING (cause) JOIN steps s USING (host, step)\n" +
+      "GROUP BY host, step ORDER BY step_ms DESC LIMIT 5",
   },
   {
     question: "Which kernels belong to each op?",

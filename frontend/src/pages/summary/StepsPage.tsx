@@ -9,7 +9,7 @@ import type { RowLink } from "../../table/RowDetails";
 import { Card, Code, sentence } from "../../ui/basics";
 import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
-import { StepGraph } from "../shared/StepGraph";
+import { longFrom, StepGraph } from "../shared/StepGraph";
 import { findLinks, TableCard } from "../shared/sections";
 import { BesideMedian, besideMedian } from "./BesideMedian";
 import { howNote, useGraphSteps } from "./SummaryPage";
@@ -42,7 +42,8 @@ const GUIDE_NOTE = "the categories of the TensorFlow Profiler guide and XProf, w
 /** Of these columns one value in all rows says nothing. */
 const TELL_APART = ["host", "complete", "usual"];
 
-/** Hides causes that no step has, names that only repeat the steps' numbers, and what all rows have alike. */
+/** Hides causes that no step has, names that only repeat the steps' numbers, and what all rows have alike; the causes
+ * stand in the order of the bars, that of their time. */
 export function usualColumns(table: TableSection): string[] {
   const valuesOf = (name: string) => table.columns?.[name] ?? [null];
   const numbers = valuesOf("step");
@@ -52,7 +53,10 @@ export function usualColumns(table: TableSection): string[] {
       : TELL_APART.includes(name)
         ? valuesOf(name).every((value, _, [first]) => value === first && first !== false)
         : name === "name" && valuesOf(name).every((value, row) => value === String(numbers[row]));
-  return table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
+  const size = (name: string) => valuesOf(name).reduce<number>((sum, value) => sum + Number(value ?? 0), 0);
+  const shown = table.fields.map((field) => field.name).filter((name) => !isEmpty(name));
+  const causes = shown.filter((name) => isCause(name.replace(/_ms$/, ""))).sort((a, b) => size(b) - size(a));
+  return shown.map((name) => (isCause(name.replace(/_ms$/, "")) ? (causes.shift() as string) : name));
 }
 
 function Graph({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
@@ -63,10 +67,10 @@ function Graph({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
     <Card title="Time by step" note={howNote(report)}>
       {told?.kind === "prose" && (
         <p class="below-m title-size">
-          <Code text={sentence(told.lines.find((line) => line.includes("times as long")) ?? told.lines[0] ?? "")} />
+          <Code text={sentence(told.lines[0] ?? "")} />
         </p>
       )}
-      <StepGraph steps={steps} median_ms={report.median_step_ms} height={300} />
+      <StepGraph steps={steps} median_ms={report.median_step_ms} long_ms={longFrom(report)} height={300} />
     </Card>
   );
 }

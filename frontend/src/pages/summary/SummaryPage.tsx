@@ -11,7 +11,7 @@ import { linkTo } from "../../router";
 import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
-import { AdviceCard } from "../advice/AdviceCard";
+import { AdviceCard, isMachineBusy } from "../advice/AdviceCard";
 import { WhatIfButton } from "../advice/WhatIfButton";
 import { HeldBar, RequestBar } from "../memory/HeldBar";
 import { StackedBars } from "../shared/Bars";
@@ -20,7 +20,7 @@ import { Moments } from "../shared/Moments";
 import { More } from "../shared/More";
 import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
-import { type GraphStep, StepGraph } from "../shared/StepGraph";
+import { type GraphStep, longFrom, StepGraph } from "../shared/StepGraph";
 import { StepHistogram } from "../shared/StepHistogram";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
@@ -97,8 +97,8 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
       {steps.length > 1 && (
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
           {figures.length > 0 && <FigureRow section={figuresOf(sections, "step_time")} names={figures} />}
-          <StepGraph steps={steps} median_ms={report.median_step_ms} />
-          <StepHistogram steps={steps} median_ms={report.median_step_ms} />
+          <StepGraph steps={steps} median_ms={report.median_step_ms} long_ms={longFrom(report)} />
+          <StepHistogram steps={steps} long_ms={longFrom(report)} />
         </Card>
       )}
       {types && (
@@ -271,12 +271,10 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
   const filled = tableOf(sections, "filled").columns;
   return (
     <section class="card verdict" aria-label="Verdict">
-      <div class="verdict-head">
-        <h1>
-          <StepTime report={report} />
-          <span class="verdict-cause">{startsAlone(report) ? head.charAt(0).toUpperCase() + head.slice(1) : head}</span>
-        </h1>
-      </div>
+      <h1>
+        <StepTime report={report} />
+        <span class="verdict-cause">{startsAlone(report) ? head.charAt(0).toUpperCase() + head.slice(1) : head}</span>
+      </h1>
       {rest && (
         <p class="above-s muted title-size">
           <Code text={sentence(rest)} />
@@ -376,13 +374,14 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
   const [first, ...others] = report.advice;
   if (!first) return null;
   const shown = pictures ? MOST_SENT : SHOWN_BESIDE;
+  const isBusy = isMachineBusy(report.verdict_text);
   return (
     <div class={`advice ${others.length ? "" : "alone"}`} role="region" aria-label="What to do first">
-      <AdviceCard advice={first} first said={report.verdict_text} pictures={pictures} />
+      <AdviceCard advice={first} first said={report.verdict_text} isBusy={isBusy} pictures={pictures} />
       {others.length > 0 && (
         <div class="advice-others list gap-l">
           {others.slice(0, shown).map((advice) => (
-            <AdviceCard key={advice.id} advice={advice} said={report.verdict_text} pictures={pictures} />
+            <AdviceCard key={advice.id} advice={advice} isBusy={isBusy} pictures={pictures} />
           ))}
           {others.length > shown && (
             <a class="more" href={linkTo("advice")}>

@@ -4,6 +4,7 @@ import type { ToolAnswer } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
+import { linkTo } from "../../router";
 import { type ReportOf, type RowOf, tableOf } from "../../sections";
 import { fact, host, steps } from "../../session";
 import { termText } from "../../terms";
@@ -27,6 +28,7 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
         <StackedBars
           label="Parts of the critical path"
           parts={parts}
+          leadsTo={(part) => linkTo("critical-path", { "path.filter": `part="${part}"` })}
           rows={[{ key: "path", label: "Critical path", note: hasSteps ? "" : "the capture", parts: median }]}
         />
       </Findings>
@@ -42,7 +44,7 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
   );
 }
 
-const LONGEST = "longest, but no known change shortens it:";
+const LONGEST = "longest, with less to gain:";
 
 /** The findings; what limits the step comes first, as on the Summary, where that is not the longest part. */
 function withLimit({ findings = [], parts = [] }: ReportOf<"critical-path">): readonly string[] {

@@ -10,6 +10,8 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { FiguresCard, TableCard } from "../shared/sections";
 
+/** How the first finding begins where devices hardly idle. */
+const NOTHING = "nothing to gain";
 const MOST_BARS = 24;
 const BUSY = "busy";
 const IDLE = "idle";
@@ -28,7 +30,13 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
           <Devices rows={report.devices ?? []} several={several} />
         )}
       </Findings>
-      <TableCard section={gaps} id="gaps" heading="Longest gaps" main />
+      {report.findings?.[0]?.startsWith(NOTHING) ? (
+        <More title="Longest gaps" tables={["gaps"]}>
+          <TableCard section={gaps} id="gaps" heading="Longest gaps" />
+        </More>
+      ) : (
+        <TableCard section={gaps} id="gaps" heading="Longest gaps" main />
+      )}
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
         <TableCard section={tableOf(sections, "causes")} plain height="all" />
         <TableCard section={devices} id="devices" plain height="all" />

@@ -49,7 +49,6 @@ from stepscope.report import (
     amount,
     clean,
     duration_text,
-    number_text,
     round_ms,
     shorten_name,
 )
@@ -59,6 +58,7 @@ from stepscope.vocabulary.workers import count_machines
 MOST_REMEDIES = 3  # for missing data, in the summary
 RELATIONS = OP_RELATIONS
 KNOW_CULPRITS = ("tf-data", "input-pipeline")  # the tools that name the slow stage, or the function of the workers
+_LONG_FROM = 0.5  # of the long step that the account is of: shorter ones are of another kind; judgement
 _MOST_STALLS = 4  # steps that a sentence lists by number
 _LONGEST_NAME = 100  # of an op in the summary
 _TELLING_PERCENT = 5.0  # of all op time; if no op takes as much, the summary lists op types instead
@@ -339,16 +339,24 @@ class OverviewReport(Report):
             return ()
         if self.steps_source == "none":
             return ("No steps were found, so the whole capture is accounted for.", *self._culprit_lines())
-        steps = _count_text(self.account.steps, "usual step")
-        error = self._replay_error()
-        quality = "" if error is None else f"; a replay of the model is {number_text(error)} % off the recorded step"
         step = f"step {self.account.step}" + (f" on {self.account.host}" if len(self.hosts) > 1 else "")
-        first = f"The median of {steps} is {step}: {duration_text(round_ms(self.account.step_ps))} to the next step"
-        return (f"{first}{quality}.", *filter(None, [self._outlier_sentence()]), *self._culprit_lines())
+        which = "a long one" if not self.account.is_median else "the median"
+        of_step = f"The account is of {step}, {which}: {duration_text(round_ms(self.account.step_ps))} to the next step"
+        said = self._outlier_sentence() or self._spread_sentence()
+        return (*filter(None, [said]), f"{of_step}.", *self._culprit_lines())
+
+    def _spread_sentence(self) -> str:
+        """How long the usual steps are, where none is much longer than the others; empty of one step."""
+        lengths = [amount(row["duration_ms"]) for row in self.step_rows if row["usual"]]
+        if len(lengths) < 2:
+            return ""
+        return f"The {len(lengths)} steps take {_short(min(lengths))} to {_short(max(lengths))} ms"
 
     def _outliers(self) -> tuple[dict[str, Cell], ...]:
-        """Complete steps that last much longer than the median one."""
-        least = OUTLIER * self._usual_ms()
+        """Complete steps that last much longer than the median one; where those take most of the time, the longest."""
+        is_usual = self.account is None or self.account.is_median
+        long_ms = 0.0 if is_usual or self.account is None else _LONG_FROM * round_ms(self.account.step_ps)
+        least = max(OUTLIER * self._usual_ms(), long_ms)
         return tuple(row for row in self.step_rows if row["usual"] and amount(row["duration_ms"]) > least)
 
     def _usual_ms(self) -> float:
@@ -362,11 +370,14 @@ class OverviewReport(Report):
         outliers = self._outliers()
         if not outliers:
             return ""
-        said = _outlier_text(outliers, self.step_rows[0]) + self._describe_recurring(". ")
+        again = self._describe_recurring(". ")
         if self.account is None or self.account.is_median:
-            return said
-        shown_ms = number_text(round_ms(self.account.step_ps))
-        return f"{said}; half of the time goes into steps of {shown_ms} ms or longer, so the account shows one of these"
+            return _outlier_text(outliers, self.step_rows[0]) + again
+        whole = sum(amount(row["duration_ms"]) for row in self.step_rows if row["usual"])
+        share = 100 * sum(amount(row["duration_ms"]) for row in outliers) / whole
+        count = _count_text(len(outliers), "long step")
+        hold = "holds" if len(outliers) == 1 else "hold"
+        return f"{count} {hold} {share:.0f} % of the time; the median step takes {_short(self._usual_ms())} ms{again}"
 
     def _culprit_lines(self) -> Iterator[str]:
         """What to record where nothing recorded names a line of the program."""

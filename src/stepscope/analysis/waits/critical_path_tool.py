@@ -25,6 +25,7 @@ from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.critical_path import OWN, Pieces
 from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step
 from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps, steps_of_host, warn_of_missing_steps
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import HostTrace
@@ -239,8 +240,11 @@ def _step_row(host: str, step: CausesOfStep, chosen: PathsOfHost | None) -> dict
 
 def _findings(account: StepAccount | None) -> Iterator[str]:
     """The longest causes with their culprits; the limit is the one that a change shortens, which may be another."""
-    rows = account.rows[:_MOST_SAID] if account is not None else ()
-    said = [cause_sentence(account, row) for row in rows] if account is not None else []
+    if account is None:
+        return
+    large = (row for row in account.rows[1:_MOST_SAID] if account.percent(row.ps, row.cause) >= LARGE_SHARE)
+    rows = [*account.rows[:1], *large]
+    said = [cause_sentence(account, row) for row in rows]
     if first := rows and rows[0].culprit:
         place = f"`{culprit_name(first)}`"  # said once: what is inside it differs
         said[1:] = [line.replace(place, "there, too") for line in said[1:]]

@@ -24,14 +24,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.account.account_text import cause_words
-from stepscope.analysis.account.causes import MEANING, Cause
+from stepscope.analysis.account.causes import MEANING, TERMS, Cause
 from stepscope.analysis.account.devices import busy_by_device
 from stepscope.analysis.account.every_step import EveryStep, every_step
 from stepscope.analysis.ops import launches
 from stepscope.analysis.ops.launches import stream_name
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.attribution import attribute
 from stepscope.analysis.trace.grouping import COMPUTING
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -61,10 +61,7 @@ from stepscope.vocabulary.kernel_names import brief
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
 MOST_GAPS = 50  # listed in all, the longest
-_LEAST_SAID_PERCENT = 0.05
-_MOST_CAUSES = 3
 _WORKING_LINES = (LineKind.STREAM, LineKind.DEVICE_OPS)
-_ALL_IN_STEPS_PERCENT = 90.0  # from here on, steps get no sentence of their own
 
 CAUSES = ("host wait", "kernel wait", "other")
 
@@ -145,10 +142,8 @@ GAPS = Relation(
     order=("-duration_ps",),
 )
 """`cause` is one of `CAUSES`, `waits_for` one of the account's or None."""
-DEVICES = Relation(
-    ("host", "device", "computes"), ("span_ps", "busy_ps", "idle_ps", "step_ps", "step_idle_ps"), order=()
-)
-"""The time from first to last work and its parts, in total and inside steps; one that only copies does not compute."""
+DEVICES = Relation(("host", "device", "computes"), ("span_ps", "busy_ps", "idle_ps"), order=())
+"""The time from first to last work and its parts; one that only copies does not compute."""
 WAITED = Relation(("host", "device", "cause", "computes"), ("ps", "idle_ps"), order=())
 """The median step by cause, a number of `Cause`: all its time, and that in which the device idles."""
 
@@ -268,22 +263,13 @@ def _device(trace: HostTrace, rows: I64) -> dict[str, Any]:
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     span = Spans.union(start.min(keepdims=True), end.max(keepdims=True))
-    busy, steps = Spans.union(start, end), _step_spans(trace)
+    busy = Spans.union(start, end)
     return {
         "computes": bool(np.isin(trace.events.kind[rows], COMPUTING).any()),
         "span_ps": span.total,
         "busy_ps": busy.total,
         "idle_ps": span.total - busy.total,
-        "step_ps": (span & steps).total,
-        "step_idle_ps": (span & steps).total - (busy & steps).total,
     }
-
-
-def _step_spans(trace: HostTrace) -> Spans:
-    """The time of all steps; empty if the whole capture counts as one step."""
-    steps = steps_of(trace)
-    known = slice(None) if steps.source != "none" else slice(0)
-    return Spans.union(steps.start_ps[known], steps.until_ps[known])
 
 
 def _stream(trace: HostTrace, rows: I64, call: I64) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -343,7 +329,7 @@ def merge(partials: Sequence[IdleOfHost]) -> IdleReport:
     launched = streams.take([at for at, count in enumerate(streams["launched"]) if count])
     return IdleReport(
         **header([part.origin for part in partials], _warn_of_unlisted(streams.left_out)),
-        findings=(*_describe_causes(causes), *_findings(devices)),
+        findings=(*(tuple(_describe_causes(causes)) or tuple(_describe_devices(devices))), *_describe_copies(devices)),
         causes=_cause_rows(causes),
         rows=streams.table(
             STREAM_FIELDS,
@@ -397,22 +383,23 @@ def _describe_causes(causes: Merged) -> Iterator[str]:
     among, count = _computing(causes)
     idle = sum(among["idle_ps"])
     share = percent(idle, sum(among["ps"]))
-    if share is None or share < _LEAST_SAID_PERCENT:
+    if share is None:
+        return
+    noun = "the device is" if count == 1 else f"{count} devices are"
+    if share < LEAST_PERCENT:
+        yield f"nothing to gain here: in the median step {noun} idle for {share:.1f} %"
         return
     spent: Counter[Cause] = Counter()
     for cause, ps in zip(among["cause"], among["idle_ps"], strict=True):
         spent[Cause(cause)] += ps
-    said = sorted(((part, cause) for cause, ps in spent.items() if (part := percent(ps, idle) or 0.0)), reverse=True)
-    parts = ", ".join(
-        f"{cause_words(cause.name.lower())} {part:.1f} %"
-        for part, cause in said[:_MOST_CAUSES]
-        if part >= _LEAST_SAID_PERCENT
-    )
-    noun = "the device is" if count == 1 else f"{count} devices are"
-    yield f"in the median step {noun} idle for {share:.1f} %; of that time the step waits for: {parts}"
+    most, ps = spent.most_common(1)[0]
+    mostly = "mostly" if 2 * ps > idle else "most of all"
+    terms = TERMS[most.name.lower()]
+    yield f"in the median step {noun} idle for {share:.1f} %, {mostly} waiting for {terms.waited_for or terms.words}"
 
 
-def _findings(devices: Merged) -> Iterator[str]:
+def _describe_devices(devices: Merged) -> Iterator[str]:
+    """The same from their first to their last work, where no step says what counts."""
     among, count = _computing(devices)
     span = sum(among["span_ps"])
     idle = percent(sum(among["idle_ps"]), span)
@@ -420,10 +407,9 @@ def _findings(devices: Merged) -> Iterator[str]:
         return
     noun = "device is" if count == 1 else f"{count} devices are"
     yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
-    steps = sum(among["step_ps"])
-    in_steps, idle = percent(steps, span), percent(sum(among["step_idle_ps"]), steps)
-    if in_steps is not None and idle is not None and in_steps < _ALL_IN_STEPS_PERCENT:
-        yield f"inside steps ({in_steps:.1f} % of that time) it is {idle:.1f} %: only this makes steps longer"
-    if others := len(devices) - count:
+
+
+def _describe_copies(devices: Merged) -> Iterator[str]:
+    if others := len(devices) - _computing(devices)[1]:
         verb = "copies" if others == 1 else "copy"
         yield f"{others} more only {verb} data: this counts neither as busy nor as idle time here"

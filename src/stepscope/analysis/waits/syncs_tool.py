@@ -22,6 +22,7 @@ import numpy as np
 
 from stepscope.analysis.account.account import account_without_culprits
 from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
@@ -261,7 +262,7 @@ def _describe_account(partials: Sequence[SyncsOfHost], by_calls: float | None) -
     """
     part = max(partials, key=lambda part: part.median_ps)
     share = percent(part.sync_ps, part.median_ps)
-    if share is not None and share >= 0.05:  # else it would read 0.0 %
+    if share is not None and share >= LEAST_PERCENT:
         inferred = (
             ", which is more than its calls show: the account infers the rest" if share >= (by_calls or 0) + 0.1 else ""
         )
@@ -273,7 +274,15 @@ def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:
     if not len(calls):
         return [_EMPTY]
     frequency = _frequency_text(sum(calls["count"]), sum(calls["in_steps"]), steps)
-    often = f"{frequency}, {duration_text(sum(calls['total_ps']) / 1e9)} in total"
+    total = sum(calls["total_ps"])
+    often = f"{frequency}, {duration_text(total / 1e9)} in total"
+    if (outside := total - sum(calls["in_steps_ps"])) > total / 2 and steps:
+        often += f", {duration_text(outside / 1e9)} of that outside of the steps"
+    if share is not None and share < LEAST_PERCENT:
+        return [
+            f"nothing to gain here: the host waits for a device for {share:.1f} % of each step",
+            f"it waits {often}",
+        ]
     if share is None:
         return [f"the host waits for a device {often}"]
     return [f"the host waits for a device for {share:.1f} % of each step", f"it waits {often}"]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from draw import MS, Sort, draw
 from reporting import overview_of
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.advice import Advice
+from stepscope.analysis.advice import Advice, advise
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -79,7 +81,7 @@ def test_what_a_program_copies_from_the_memory_of_the_host_is_no_input() -> None
     marks = "".join(f"W{at}--------" for at in range(4))
     said, item = first(draw(f"tpu0 Steps | {marks}\ntpu0 XLA | {'iiiioooofff'[:10] * 4}", SORTS))
 
-    assert said == "compute-bound: 80.0 % of each step is copies"
+    assert said == "copy-bound: 80.0 % of each step is copies"
     assert item.id == "memory.offload"
     assert "up to 1 MiB in one copy" in item.evidence
 
@@ -94,3 +96,11 @@ def test_a_device_that_the_computing_host_does_not_use_is_named(device: str, tol
     item = overview_of(builder.build()).advice[0]
 
     assert any(f"this machine's {device}" in each for each in item.actions) == told
+
+
+@pytest.mark.parametrize(("cores", "told"), [(0.2, True), (0.7, False), (None, False)])
+def test_ops_that_run_for_far_longer_than_the_program_had_a_core_are_warned_of(cores: float | None, told: bool) -> None:
+    context = overview_of(draw("host main | " + "".join(f"M{at}ccccccc" for at in range(6)), SORTS)).context
+    found = advise(replace(context, hosts=[replace(host, cores_used=cores) for host in context.hosts]))
+
+    assert any("had a core for 20 % of it" in warning for warning in found.warnings) == told

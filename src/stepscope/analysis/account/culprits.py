@@ -10,7 +10,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.asked_by import function_that_asked
-from stepscope.analysis.account.causes import Cause, event_causes
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
 from stepscope.analysis.account.critical_path import Pieces, around, kinds_of
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
@@ -21,7 +21,6 @@ from stepscope.analysis.account.worker_functions import function_of_workers, wai
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
 from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
 from stepscope.analysis.trace.attribution import HowKnown, attribute
-from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
 from stepscope.analysis.trace.forward_ops import forward_events
@@ -45,6 +44,7 @@ _NEARLY_ALL = 0.9  # of a step
 _OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
 _CALLS = OpTrait.CALLS_PYTHON | OpTrait.CALLS_BACK
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
+_CALLS_OF_RUNTIME = (K.RUNTIME_CALL, K.SYNC)
 _OPS_OF_WORK = (HowKnown.OWN, HowKnown.GRAPH, HowKnown.CALL)  # device work that an op is known to have asked for
 
 
@@ -535,8 +535,10 @@ class PieceFinder:
     def waiting_call(self, rows: I64) -> Culprit | None:
         """The function whose call waits for a device on the loop's thread during most of some pieces, with that call;
         None where none does."""
-        calls, events, line = blocking_calls(self._trace), self._trace.events, threads_of(self._trace).main
-        calls = calls[events.line[calls] == line]
+        events, line = self._trace.events, threads_of(self._trace).main
+        calls = np.flatnonzero(is_any_kind(events.kind, _CALLS_OF_RUNTIME) & (events.line == line))
+        calls = calls[events.duration_ps[calls] >= LONG_GAP_PS]
+        calls = calls[has_trait(self._trace, events.type[calls], CallTrait.MAY_BLOCK)]
         meanwhile = Spans.union(self._start[rows], self._start[rows] + self._length[rows])
         waits_ps = meanwhile.overlap_ps(events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls])
         if 2 * int(waits_ps.sum()) <= meanwhile.total:

@@ -26,7 +26,7 @@ from stepscope.vocabulary.torch import plain_range
 
 COMPUTE, INPUT = "compute_bound", "input_bound"
 VERDICT_OF_CAUSE = {name: terms.verdict for name, terms in TERMS.items()}
-_LABELS = {"contention": "machine busy"}
+_LABELS = {"contention": "machine busy", "copy": "copy-bound"}
 _MOST_WORDS = 15  # of a headline
 
 
@@ -48,7 +48,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
 
     The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
     shows, and its cause takes at least half as long as the longest one; where the gain is unknown, the middle between
-    none and all time of its causes counts, and in a capture without steps no cause may take longer.  Else the longest
+    none and all time of its causes counts, and in a capture without steps no other may take longer.  Else the longest
     cause does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
     """
     account = account.on_average
@@ -59,7 +59,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     limit = limiting
     if change is not None and changed is not None and _gain(change, account) >= LARGE_SHARE:
         # What was not recorded may save more; and what takes less than half as long as another part is no limit.
-        least = longest.ps / 2 if account.has_steps or change.gain_percent is not None else longest.ps
+        is_known = account.has_steps or change.gain_percent is not None or longest.cause in change.causes
+        least = longest.ps / 2 if is_known else longest.ps
         limit = limiting if _unexplained(account) > _gain(change, account) or changed.ps < least else changed
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest

@@ -391,10 +391,21 @@ def _contention(context: Context) -> tuple[str, ...]:
     account = context.account
     percent = 100.0 * (1.0 - context.quiet) if account is None else account.percent(account.contention_ps, CONTENTION)
     if percent < LEAST_PERCENT:
-        return ()
+        return _lack_of_cores(context)
     own = ("the program's own threads used most of the cores",) if _uses_most_cores(context) else ()
     share = f"the machine was busy: the loop waited {percent:.1f} % of each step for a free core"
     return (f"{share}; use fewer threads, or record on a quiet machine", *own)
+
+
+def _lack_of_cores(context: Context) -> tuple[str, ...]:
+    """The same of ops on threads whose waits for a core were not recorded, as those of XLA: they ran for far longer than
+    the program had a core."""
+    used = context.pace.cores_used if context.pace is not None and not context.has_device else None
+    computes = context.cause_share("host_compute")
+    if used is None or used >= _DOUBTED * computes:
+        return ()
+    spent = f"ops ran for {100 * computes:.0f} % of the time, and the program had a core for {100 * used:.0f} % of it"
+    return (f"the machine was busy, or ops waited: {spent}; record on a quiet machine",)
 
 
 def _uses_most_cores(context: Context) -> bool:

@@ -176,6 +176,14 @@ def test_a_change_decides_if_its_cause_takes_at_least_half_as_long_as_the_longes
     assert judge_account(computes, FirstChange(("launch", "python"), share)).cause == cause
 
 
+def test_in_a_capture_without_steps_a_change_of_unknown_gain_decides_only_if_nothing_else_takes_longer() -> None:
+    """A forward pass of which the DataLoader took 33 % was called input-bound above a bar of 65 % computation."""
+    found = replace(account({"host_compute": 65.0, "input": 35.0}, devices=None), has_steps=False)
+
+    assert judge_account(found, FirstChange(("input",), None)).cause == "host_compute"
+    assert judge_account(found, FirstChange(("input",), 30.0)).cause == "input"
+
+
 def test_of_the_causes_of_a_change_the_most_telling_one_with_a_large_share_is_named() -> None:
     shares = {"python": 40.0, "checkpoint": 25.0, "host_compute": 35.0}
 

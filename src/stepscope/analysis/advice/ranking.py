@@ -398,8 +398,8 @@ def _contention(context: Context) -> tuple[str, ...]:
 
 
 def _lack_of_cores(context: Context) -> tuple[str, ...]:
-    """The same of ops on threads whose waits for a core were not recorded, as those of XLA: they ran for far longer than
-    the program had a core."""
+    """The same of ops whose waits for a core were not recorded, as those of XLA, by how long they ran and how long the
+    program had a core."""
     used = context.pace.cores_used if context.pace is not None and not context.has_device else None
     computes = context.cause_share("host_compute")
     if used is None or used >= _DOUBTED * computes:
@@ -704,8 +704,8 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     most_first = sorted(hidden, key=lambda each: -hidden[each])
     not_said = (each for each in most_first if not any(each in said for said in verdict.evidence))
     perhaps = _remark_on(context, doubtful)
-    if verdict.cause == "unknown" and (known := next_to_unknown(account)) is not None:
-        perhaps.insert(0, cause_sentence(account, known))
+    known = next_to_unknown(account) if verdict.cause == "unknown" else None
+    beside = [cause_sentence(account, known)] if known is not None else []
     visible = 1.0 - sum(hidden.values()) / 100.0
     is_silent = verdict.cause == "unknown" and account.is_silent
     return Advice(
@@ -713,7 +713,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         kind="none",
         title=_title_of_nothing(context, account, is_busy),
         # One reservation, the most useful one: the verdict has its own beside it.
-        evidence="; ".join((*verdict.evidence[:1], *[*perhaps, *not_said, *largest][:1])),
+        evidence="; ".join((*verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
             *_use_device(context, account),

@@ -89,7 +89,7 @@ def test_what_a_program_copies_from_the_memory_of_the_host_is_no_input() -> None
 @pytest.mark.parametrize(("device", "told"), [("Tesla T4", True), ("", False)])
 def test_a_device_that_the_computing_host_does_not_use_is_named(device: str, told: bool) -> None:
     builder = TraceBuilder("host")
-    plane = builder.plane("/host:CPU", PlaneKind.HOST, stats={"device_listed": device, "devices_listed": bool(device)})
+    plane = builder.plane("/host:CPU", PlaneKind.HOST, stats={"device_listed": device})
     line = builder.line(plane, "main")
     for at in range(4):
         line.event("aten::mkldnn_convolution", 10 * at * MS, 9 * MS, K.OP)

@@ -29,7 +29,8 @@ from stepscope.analysis.resources.memory_growth import Staying
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.environment import settings_of, unused_device
+from stepscope.analysis.trace.devices_told_of import unused_device
+from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
 from stepscope.model import EventKind, HostTrace

@@ -38,10 +38,19 @@ def _is_told_of(trace: HostTrace) -> bool:
     ops = np.flatnonzero(is_any_kind(trace.events.kind, _OPS))
     if has_trait(trace, trace.events.type[ops], OpTrait.OF_DEVICE_LIBRARY).any():
         return True
-    facts = (trace.stats_of_plane(plane) for plane in np.flatnonzero(trace.planes.kind == PlaneKind.HOST).tolist())
-    is_listed = any(found.get(stat_names.DEVICES_LISTED[0]) for found in facts)
     has_place = any(is_device_plane(trace, plane) for plane in range(len(trace.planes)))
-    return (is_listed or has_place) and not _do_ops_compute(trace)
+    return (bool(listed_device(trace)) or has_place) and not _do_ops_compute(trace)
+
+
+def listed_device(trace: HostTrace) -> str:
+    """The name of a device that the recorder found on the machine; empty without one."""
+    facts = (trace.stats_of_plane(plane) for plane in np.flatnonzero(trace.planes.kind == PlaneKind.HOST).tolist())
+    return next((str(found[name]) for found in facts for name in stat_names.DEVICE_LISTED if found.get(name)), "")
+
+
+def unused_device(trace: HostTrace) -> str:
+    """The same of one that the program does not use."""
+    return "" if is_device_work(trace).any() or is_device_told_of(trace) else listed_device(trace)
 
 
 def _do_ops_compute(trace: HostTrace) -> bool:

@@ -8,10 +8,10 @@ from math import inf
 import numpy as np
 
 from stepscope.analysis.trace.columns import count_kinds, is_any_kind
-from stepscope.analysis.trace.devices_told_of import is_device_told_of
+from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
-from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
+from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.tensorflow import THREAD_MODE, launches_apart
@@ -109,19 +109,9 @@ def steps_awaited_s(trace: HostTrace) -> float | None:
     return float(awaited) if isinstance(awaited, (int, float)) and 0 < awaited < inf else None
 
 
-def unused_device(trace: HostTrace) -> str:
-    """The name of a device that the recorder found and that the program does not use; empty without one."""
-    return "" if is_device_work(trace).any() or is_device_told_of(trace) else _listed_device(trace)
-
-
-def _listed_device(trace: HostTrace) -> str:
-    listed = (trace.stats_of_plane(plane).get(stat_names.DEVICE_LISTED[0]) for plane in range(len(trace.planes)))
-    return str(next(filter(None, listed), ""))
-
-
 def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
     if not planes:
-        return (_listed_device(trace) if is_device_told_of(trace) else "") or "CPU"
+        return (listed_device(trace) if is_device_told_of(trace) else "") or "CPU"
     facts = trace.stats_of_plane(planes[0])
     stated = facts.get("device_type_string") or facts.get("device_type") or facts.get("gpu_device_name")
     if isinstance(stated, str) and stated:

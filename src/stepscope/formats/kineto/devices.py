@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stepscope.model import StatValue
-from stepscope.model.stat_names import DEVICE_LISTED, DEVICES_LISTED
+from stepscope.model.stat_names import DEVICE_LISTED
 
 # The names of other formats for the same facts.  Other facts keep their names.
 _CANONICAL = {
@@ -85,7 +85,7 @@ def host_stats(metadata: Mapping[str, Any]) -> dict[str, StatValue]:
         key: value for key, value in metadata.items() if key not in _NOT_FACTS and _is_scalar(value)
     }
     if listed := _listed_devices(metadata):
-        facts |= {DEVICES_LISTED[0]: len(listed), DEVICE_LISTED[0]: str(listed[0].get("name", ""))}
+        facts[DEVICE_LISTED[0]] = str(listed[0].get("name") or "GPU")
     job = metadata.get(_DISTRIBUTED)
     if isinstance(job, dict):
         for key, value in job.items():

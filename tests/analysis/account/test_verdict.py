@@ -265,7 +265,7 @@ def test_the_page_on_verdicts_has_every_verdict_with_its_words_and_tools_to_look
 
 
 def label_of(cause: str, verdict: str) -> str:
-    return "machine busy" if cause == "contention" else verdict.replace("_", "-")
+    return {"contention": "machine busy", "copy": "copy-bound"}.get(cause, verdict.replace("_", "-"))
 
 
 def test_time_that_the_lost_ops_of_a_framework_may_have_taken_is_unexplained_and_not_python():

@@ -15,7 +15,7 @@ _NEXT = r"_?\w*Dataset(?:Iterator|Iter)\.__next__$"
 
 KINDS: tuple[KindRule, ...] = (
     (_NEXT, K.INPUT_WAIT, Trait.NONE),
-    (r"Prefetch\._getitem$|_?\w*(?:DataSource|MapDataset)\.__getitem__$", K.INPUT_CALLBACK, Trait.NONE),
+    (r"Prefetch\._getitem$|\w*\.__getitem__$(?<=(?:DataSource|MapDataset)\.__getitem__)", K.INPUT_CALLBACK, Trait.NONE),
 )
 
 _WAIT = Pattern(_NEXT)

@@ -29,7 +29,7 @@ class _Reader(NamedTuple):
         traits: all that it can find.
         read: reads them.
         table: whose rules it applies.
-        of_key: reads the traits of the part of a name that these test, where that is only a part.
+        of_key: reads the traits of what the table's rules test of a name, where several classes share that.
     """
 
     key: str
@@ -122,7 +122,7 @@ def _keys_of_types(trace: HostTrace, table: NameTable, types: I64) -> list[str |
     """The parts of the names of some event types that a table's rules test.  The trace caches them, since a table has
     rules for several classes of traits."""
     key = f"keys of table {id(table)}"
-    return _texts_of_types(trace, key, types, lambda missing: [*map(table.key_of, type_names(trace, missing))])
+    return _texts_of_types(trace, key, types, lambda missing: table.keys_of(type_names(trace, missing)))
 
 
 @cache
@@ -148,7 +148,7 @@ def _all_readers(kind: type[IntFlag]) -> tuple[_Reader, ...]:
             table.traits[kind],
             table.reader(kind),
             table,
-            table.reader_of_keys(kind) if table.key is not None else None,
+            table.reader_of_keys(kind) if table.key or (table.applies and len(table.traits) > 1) else None,
         )
         for at, table in enumerate(tables)
     )

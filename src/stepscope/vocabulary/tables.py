@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field, replace
 from enum import IntFlag
 from functools import cache, cached_property, lru_cache, reduce
@@ -64,18 +64,17 @@ class NameTable:
         if not rules:
             return lambda name: exact.get(name, 0)
         if self.key is not None:
-            of_key, key_of = lru_cache(maxsize=_MOST_KEYS)(judge), self.key_of
-            return lambda name: 0 if (part := key_of(name)) is None else of_key(part)
+            of_key, keys_of = lru_cache(maxsize=_MOST_KEYS)(judge), self.keys_of
+            return lambda name: 0 if (part := keys_of((name,))[0]) is None else of_key(part)
         applies = self.applies
         return judge if applies is None else lambda name: judge(name) if applies(name) else 0
 
-    def key_of(self, name: str) -> str | None:
-        """The part of a name that the rules test; None if no rule applies to it."""
-        if self.applies is not None and not self.applies(name):
-            return None
-        return name if self.key is None else self.key(name)
+    def keys_of(self, names: Iterable[str]) -> list[str | None]:
+        """The part of each name that the rules test; None if no rule applies to it."""
+        applies, key = self.applies, self.key or str
+        return [None if applies is not None and not applies(name) else key(name) for name in names]
 
     def reader_of_keys(self, kind: type[IntFlag]) -> Callable[[str | None], int]:
-        """As `reader`, for what `key_of` gives in place of a name: finding that costs more than judging it."""
+        """As `reader`, for what `keys_of` gives in place of names: finding that costs more than judging it."""
         whole = replace(self, applies=None, key=None).reader(kind)
         return lru_cache(maxsize=_MOST_KEYS)(lambda part: 0 if part is None else whole(part))

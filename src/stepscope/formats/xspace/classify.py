@@ -83,8 +83,9 @@ _KIND_OF_LINE = {
 
 
 def _compile_rules(rules: Sequence[KindRule]) -> re.Pattern[bytes]:
-    # Each rule is one group, so `lastindex` of a match is the rule's number.
-    return re.compile("|".join(f"({pattern})" for pattern, _, _ in rules).encode())
+    # Each rule ends with a group, so `lastindex` of a match is the rule's number.  A rule that began with one would be
+    # tried at every name, whatever letter that starts with.
+    return re.compile("|".join(f"(?:{pattern})()" for pattern, _, _ in rules).encode())
 
 
 def classify_types(strings: Strings, names: I32, planes: I32, plane_kinds: U8) -> tuple[U8, U8]:

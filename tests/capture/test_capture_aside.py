@@ -15,10 +15,11 @@ import aside_jobs
 import pytest
 
 from stepscope import children
-from stepscope.capture import aside, kineto
+from stepscope.capture import aside, kineto, tracers
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.orphans import output_of
+from stepscope.capture.running import Capture
 from stepscope.capture.spool import Spool
 from stepscope.capture.tracers import torch as torch_tracer
 from stepscope.capture.tracers.base import Artifact, Collected
@@ -252,7 +253,7 @@ def test_both_files_come_from_another_process_or_from_this_one(recording, helper
 )
 def test_a_profile_tells_how_long_pytorch_held_the_program_up(monkeypatch, helper, stopping_s, writing_s, told):
     readings = iter([10.0, 10.0 + stopping_s, 20.0, 20.0 + writing_s])
-    monkeypatch.setattr(torch_tracer, "time", SimpleNamespace(monotonic=lambda: next(readings), time_ns=lambda: 0))
+    monkeypatch.setattr(torch_tracer, "monotonic", lambda: next(readings))
     monkeypatch.setattr(torch_tracer, "_convert", lambda *_: None)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
     tracer = TorchTracer()
@@ -278,6 +279,27 @@ def test_a_profiler_that_is_muted_overlooks_operations_until_it_is_stopped(helpe
 
     assert "aten::add" in names
     assert "aten::mul" not in names
+
+
+@pytest.mark.parametrize("fails", ["add_metadata_json", "own"])
+def test_a_capture_that_cannot_start_leaves_no_profiler_running(fails, tmp_path, monkeypatch):
+    """Whether it fails in PyTorch's start or after it, and though ending our own tracers fails, too."""
+    torch = pytest.importorskip("torch")
+
+    def fail(*_):
+        raise LookupError("no clock")
+
+    if fails == "own":
+        monkeypatch.setattr(Capture, "_start_own", fail)
+        monkeypatch.setattr(Capture, "end", fail)
+    else:
+        monkeypatch.setattr(torch.profiler.profile, fails, fail)
+    entry = tracers.TracerEntry("torch", "stepscope.capture.tracers.torch:TorchTracer")
+    capture = Capture(entry, None, ProfilerOptions())
+    with pytest.raises(LookupError):
+        capture.start(lambda _: None)
+
+    assert not TorchTracer.is_listening()
 
 
 @pytest.mark.parametrize("packed", [True, False], ids=["packed", "as it was"])

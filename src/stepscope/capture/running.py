@@ -7,6 +7,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from stepscope.capture import cost, files, ranges, report, tracers
@@ -109,19 +111,15 @@ class Capture:
         self._flushed_ns = self._start_ns
         framework = self.name if self._tracer else ""
         self._spool = self._open_spool(framework, self._start_unix_ns)
-        try:
+        with ExitStack() as on_error:
+            on_error.callback(self._spool.remove)
             if self._tracer is not None:
                 self._tracer.start(self.options)
-        except BaseException:
-            self._spool.remove()
-            raise
-        try:
+            on_error.pop_all()
+            for undo in (self.forget, partial(self.take, save=False), self.end):  # each, though the next one fails
+                on_error.callback(undo)
             self._start_own(framework)
-        except BaseException:  # mainly Ctrl-C
-            self.end()
-            self.take(save=False)
-            self.forget()
-            raise
+            on_error.pop_all()
 
     def _open_spool(self, framework: str, unix_ns: int) -> Spool:
         host = self.target.name if self.target else files.host_name()

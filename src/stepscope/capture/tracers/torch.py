@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
+from time import monotonic, time_ns  # those of before the program, which may put others in their place
 from types import TracebackType
 from typing import Any
 
@@ -70,11 +70,14 @@ class TorchTracer:
             raise CaptureError("a PyTorch profiler is already running", code="busy", hint="end it before this capture")
         self._tensors = Tensors() if _tells_tensors(options) else None
         self._native = self._profiler(options)
-        with without_lasting_thread():
-            if _prepares_slowly() and self._prepare_quickly():
-                self._native.start_trace()
-            else:
-                self._native.start()
+        with ExitStack() as on_error:
+            on_error.callback(self._end_after_error)
+            with without_lasting_thread():
+                if _prepares_slowly() and self._prepare_quickly():
+                    self._native.start_trace()
+                else:
+                    self._native.start()
+            on_error.pop_all()
         self._bytes_of_event = _event_size(options)
         self._heap_at_start = heap_bytes()
         report.inform(
@@ -102,6 +105,11 @@ class TorchTracer:
 
     def _end(self) -> None:
         self._native.stop()
+
+    def _end_after_error(self) -> None:
+        """The process would end with a segmentation fault if a profiler were left running."""
+        with suppress(Exception):  # it was not running yet
+            self._native.stop()
 
     def _profiler(self, options: ProfilerOptions) -> Any:
         everything = options.host_tracer_level >= 3
@@ -156,9 +164,9 @@ class TorchTracer:
     def stop(self) -> TorchRecording:
         """Ends the recording."""
         events = self.events_recorded()
-        begin = time.monotonic()
+        begin = monotonic()
         self._possession.end()
-        held_s = time.monotonic() - begin
+        held_s = monotonic() - begin
         native, self._native = self._native, None
         tensors, self._tensors = self._tensors, None
         describe = None if tensors is None else partial(tensors.describe, native, events)
@@ -320,12 +328,12 @@ class TorchRecording:
     def collect(self, host: str, helper: Helper) -> Collected:
         """The profile as XSpace, and as the Kineto JSON that PyTorch writes; only the latter if conversion fails."""
         trace = helper.folder / "trace.json"
-        begin = time.monotonic()
+        begin = monotonic()
         self._native.export_chrome_trace(str(trace))
         operands = None
         with suppress(Exception):  # without them the recording is as good for all else
             operands = self._describe and self._describe()
-        self._held_s += time.monotonic() - begin
+        self._held_s += monotonic() - begin
         self.close()
         if operands:
             kineto.operands_path(trace).write_bytes(operands)
@@ -336,7 +344,7 @@ class TorchRecording:
                 raise _make_unwritten_error(trace) from error
             reason = f"the Kineto trace could not be converted: {error}"
             return Collected(
-                (_trace_artifact(trace, f"{time.time_ns()}."),),
+                (_trace_artifact(trace, f"{time_ns()}."),),
                 CaptureError(reason, kept="the trace as PyTorch wrote it"),
             )
         artifacts = Artifact("xplane.pb", kineto.profile_path(trace)), _trace_artifact(trace)

@@ -80,8 +80,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     """Calls that take long once: those of which one takes most of the time of its name, as one that makes a context or
     chooses a kernel does; the first launch of each kernel, which loads its code (CUDA loads lazily), where it takes
     longer than all others of that kernel together; and all that comes after the last work of a device, as unloading.
-    Time in which a device works is a wait for it, as at the end or with a full queue, and does not count; nor does
-    waiting where the work of devices was not recorded."""
+    Time in which a device works is a wait for it, as at the end or with a full queue, and does not count; nor do ops
+    and waits where the work of devices was not recorded: they may take long for what those do."""
     account = account_of(trace)
     if account is None or not account.rows or account.rows[0].cause != "launch":
         return None
@@ -93,7 +93,7 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     links, threads = forest(trace), threads_of(trace)
     calls = is_any_kind(events.kind, _CALLS) & is_thread_event(trace)
     if not len(work):
-        calls &= events.kind != K.SYNC
+        calls &= events.kind == K.RUNTIME_CALL
     rows = np.flatnonzero(calls)
     rows = rows[~(threads.background | threads.serves_input)[events.line[rows]]]  # the step waits for none of these
     nested = links.parent >= 0

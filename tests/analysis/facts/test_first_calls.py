@@ -135,3 +135,17 @@ def test_waits_for_devices_are_no_start_up(picture: str, said: str) -> None:
     context = overview.merge([overview.partial(draw(picture, sorts))]).context
 
     assert advise(context).verdict.sentence == said
+
+
+def test_a_start_beside_work_that_takes_longer_is_a_warning() -> None:
+    picture = """
+        host main | L1---------L2-L3
+        gpu0 s    |           K1-R2-Q3-------------
+    """
+    report = overview.merge([overview.partial(draw(picture, SORTS))])
+
+    assert report.verdict.name == "compute_bound"
+    assert report.warnings[-1] == (
+        "32.3 % of the recording is calls that happen once, above all `cudaLaunchKernel` (10.00 ms):"
+        " run a few steps before it starts"
+    )

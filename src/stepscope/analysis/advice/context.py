@@ -132,8 +132,9 @@ class Context:
     @property
     def first_calls(self) -> FirstCalls | None:
         """The first calls that the capture holds on every host, if it holds nothing else."""
-        found = [host.first_calls for host in self.hosts]
-        return max(filter(None, found), key=lambda each: each.percent) if found and all(found) else None
+        found = [each for host in self.hosts if (each := host.first_calls) is not None and not each.is_beside]
+        whole = len(found) == len(self.hosts)
+        return max(found, key=lambda each: each.percent, default=None) if whole else None
 
     @property
     def hottest_python(self) -> str:

@@ -47,6 +47,7 @@ class FirstCalls:
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
         later_calls: how many calls of that function were recorded that neither traced nor compiled it.
         longest_ms: of starting up, the time of the calls with that name.
+        is_beside: something else takes longer, so that the capture holds more than them.
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
             it repeats; None elsewhere.  `percent` and `name` are then those of what compiles, if anything does.
@@ -58,6 +59,7 @@ class FirstCalls:
     later_calls: int = 0
     starts_up: bool = False
     longest_ms: float = 0.0
+    is_beside: bool = False
     awaited_s: float | None = None
 
 
@@ -73,7 +75,7 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
     found = _compilations(trace, awaited is not None) or _start_up(trace)
     if awaited is None:
         return found
-    return replace(found or FirstCalls(0.0, "", is_step=False), awaited_s=awaited)
+    return replace(found or FirstCalls(0.0, "", is_step=False), awaited_s=awaited, is_beside=False)
 
 
 def _start_up(trace: HostTrace) -> FirstCalls | None:
@@ -83,7 +85,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     Time in which a device works is a wait for it, as at the end or with a full queue, and does not count; nor do ops
     and waits where the work of devices was not recorded: they may take long for what those do."""
     account = account_of(trace)
-    if account is None or not account.rows or account.rows[0].cause != "launch":
+    launch = next((row for row in account.rows if row.cause == "launch"), None) if account is not None else None
+    if account is None or launch is None:
         return None
     if account.has_steps and np.count_nonzero(steps_of(trace).complete) > 1:
         return None
@@ -110,12 +113,12 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     if not account.has_steps and len(work):
         once |= events.start_ps[rows] >= works.end[-1]
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
-    if 2 * spent.sum() <= account.rows[0].ps:
+    share, is_beside = min(account.percent(int(spent.sum())), 100.0), launch is not account.rows[0]
+    if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None
     most = rows[once & (name == np.argmax(spent))]
-    share = min(account.percent(int(spent.sum())), 100.0)
-    most_ms = float(spent.max()) / MS
-    return FirstCalls(share, trace.name_of(int(most[0])), account.has_steps, starts_up=True, longest_ms=most_ms)
+    name_of_most, most_ms = trace.name_of(int(most[0])), float(spent.max()) / MS
+    return FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, is_beside)
 
 
 def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:

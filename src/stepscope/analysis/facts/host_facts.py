@@ -54,7 +54,7 @@ class HostFacts:
         rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
         changes: what changes give that step, by the replay of its model; None without steps.
         strategy: how the model is spread over ranks, see `strategy_of`; "" where that is not known.
-        first_calls: the capture holds first calls only; None if it holds more.
+        first_calls: those that the capture holds, alone or beside more.
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
         graphs: what the program has traced into graphs, by a capture of Stepscope's.

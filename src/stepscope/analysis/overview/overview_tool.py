@@ -655,6 +655,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
             *([_MOVE_FETCH] if any(part.facts.feed.between_marks for part in partials) else []),
             *_warm_up_warning(session, any(part.facts.starts_up for part in partials)),
             *_empty_warning(amount(session.environment["capture_ms"]), account),
+            *_start_up_warning(partials),
             *dict.fromkeys(part.missed for part in partials if part.missed),
             *dict.fromkeys(part.killed for part in partials if part.killed),
             *advised.warnings,
@@ -751,6 +752,15 @@ def _empty_warning(capture_ms: float, account: StepAccount | None) -> Iterator[s
     if account is not None and not account.has_steps and 2 * account.step_ps < capture_ms * 1e9:
         holds, lasts = duration_text(account.step_ps / 1e9), duration_text(capture_ms)
         yield f"the recording lasts {lasts} and holds nothing but for {holds}: start it right before the work"
+
+
+def _start_up_warning(partials: Sequence[HostPart]) -> Iterator[str]:
+    """The warning that much of a recording is the start of libraries and devices, beside what takes longer."""
+    found = (part.facts.first_calls for part in partials)
+    first = max((each for each in found if each and each.is_beside), key=lambda each: each.percent, default=None)
+    if first is not None:
+        calls = f"calls that happen once, above all `{first.name}` ({duration_text(first.longest_ms)})"
+        yield f"{first.percent:.1f} % of the recording is {calls}: run a few steps before it starts"
 
 
 def _missing(partials: Sequence[HostPart]) -> tuple[Missing, ...]:

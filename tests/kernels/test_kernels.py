@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from stepscope.analysis.account.innermost import places_around
 from stepscope.kernels import intervals, nesting, ops, replay
 from stepscope.model import Strings
 
@@ -335,6 +336,17 @@ def test_the_first_set_that_covers_each_moment_is_found_tick_by_tick(
 def instants(start: NDArray[np.int64], end: NDArray[np.int64]) -> set[int]:
     """All ticks of a set."""
     return {at for a, b in zip(start.tolist(), end.tolist(), strict=True) for at in range(a, b)}
+
+
+@given(_intervals, _intervals)
+@settings(deadline=None)
+def test_an_interval_lies_in_the_only_one_that_holds_both_its_bounds(
+    rows: list[Interval], others: list[Interval]
+) -> None:
+    _, _, start, end = columns(rows)
+    low, high = _settle(others)
+    around = (low <= start[:, None]) & (end[:, None] <= high)
+    assert places_around(low, high, start, end).tolist() == [int(np.argmax(row)) if row.any() else -1 for row in around]
 
 
 def test_columns_of_other_lengths_are_refused() -> None:

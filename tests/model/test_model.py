@@ -26,7 +26,15 @@ from stepscope.model import (
     Trait,
     arrays,
 )
-from stepscope.model.arrays import count_below, distinct, median, percentiles, places_around, union, used_rows
+from stepscope.model.arrays import (
+    count_below,
+    distinct,
+    median,
+    percentiles,
+    places_of,
+    union,
+    used_rows,
+)
 
 K = EventKind
 
@@ -485,14 +493,11 @@ def test_values_below_limits_are_as_many_as_numpy_finds(values: list[int], limit
     assert found.tolist() == np.searchsorted(ascending, asked, side="right" if at_it else "left").tolist()
 
 
-@given(st.lists(st.integers(0, 30), unique=True), st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9))))
-def test_an_interval_lies_in_the_only_one_that_holds_both_its_bounds(
-    bounds: list[int], asked: list[tuple[int, int]]
-) -> None:
-    low, high = np.array(sorted(bounds)[: len(bounds) // 2 * 2], np.int64).reshape(-1, 2).T.copy()
-    start, end = np.array([(begin, begin + length) for begin, length in asked], np.int64).reshape(-1, 2).T.copy()
-    around = (low <= start[:, None]) & (end[:, None] <= high)
-    assert places_around(low, high, start, end).tolist() == [int(np.argmax(row)) if row.any() else -1 for row in around]
+@given(st.lists(st.integers(0, 9)), st.lists(st.integers(-1, 10)))
+def test_the_first_of_equal_values_is_the_place_of_one(values: list[int], wanted: list[int]) -> None:
+    for column in (np.array(values, np.int64), np.array(values, np.int32)):
+        found = places_of(column, np.array(wanted, np.int64))
+        assert found.tolist() == [values.index(each) if each in values else -1 for each in wanted]
 
 
 def test_an_index_outside_of_the_table_is_refused() -> None:

@@ -126,22 +126,25 @@ def percentiles(values: NDArray[Any], percents: Sequence[float]) -> F64:
     return np.array(found, np.float64)
 
 
-def count_below(values: I64, limits: I64, with_limit: bool = False) -> I64:
+def count_below(values: NDArray[np.integer], limits: NDArray[np.integer], with_limit: bool = False) -> I64:
     """How many ascending values are below each limit, or at it as well: int64 of the shape of `limits`.
 
     As `np.searchsorted`, which takes five times as long where the limits ascend for the most part, as times do.
     """
+    values, limits = np.ascontiguousarray(values, np.int64), np.ascontiguousarray(limits, np.int64)
     found = np.empty(len(limits), np.int64)
     kernels.intervals.count_below(values, limits, with_limit, found)
     return found
 
 
-def places_around(low: I64, high: I64, start: I64, end: I64) -> I64:
-    """The one of some intervals, which ascend and do not overlap, that each other one lies in: int64 of the shape of
-    `start`, -1 for none."""
-    at = count_below(low, start, with_limit=True) - 1
-    at[end > np.append(high, np.iinfo(np.int64).min)[at]] = -1
-    return at
+def places_of(values: NDArray[np.integer], wanted: NDArray[np.integer]) -> I64:
+    """The first place of each wanted value among some: int64 of the shape of `wanted`, -1 for none."""
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    at = count_below(ascending, wanted)
+    found = np.append(order, -1)[at]
+    found[np.append(ascending, 0)[at] != wanted] = -1
+    return found
 
 
 def run_rows(begins: I64, counts: I64) -> I64:

@@ -20,7 +20,7 @@ import numpy as np
 
 from stepscope.analysis.account.build import graph_of
 from stepscope.analysis.account.graph import Graph
-from stepscope.analysis.account.innermost import cut_by_events
+from stepscope.analysis.account.innermost import cut_by_events, places_around
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -31,7 +31,7 @@ from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I32, I64, Groups, count_before, median, number_pairs, percentiles, places_around
+from stepscope.model.arrays import F64, I32, I64, Groups, count_before, median, number_pairs, percentiles
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CodeTrait

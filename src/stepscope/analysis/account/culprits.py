@@ -28,7 +28,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.source_lines import source_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, distinct
+from stepscope.model.arrays import I32, I64, Mask, distinct, places_of
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, name_has, type_names
@@ -424,10 +424,7 @@ class Finder:
     def _ops_of_work(self) -> I64:
         """A number for the op of each piece of device work: beyond those of strings."""
         found, event = attribute(self._trace), self._event
-        at = np.minimum(np.searchsorted(found.rows, event), max(len(found.rows) - 1, 0))
-        if not len(found.rows):
-            return np.full(len(event), -1, np.int64)
-        op = np.where(found.rows[at] == event, found.op[at], -1)
+        op = np.append(found.op, -1)[places_of(found.rows, event)]
         return np.where(op >= 0, op.astype(np.int64) + len(self._trace.strings), -1)
 
     def _ops_of_threads(self) -> I64:

@@ -8,7 +8,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, offsets_of
+from stepscope.model.arrays import I64, count_below, offsets_of
 
 
 def cut_by_events(
@@ -30,6 +30,14 @@ def cut_by_events(
     )  # fmt: skip
     place, begin, until, event = map(np.asarray, parts)
     return place, begin, until, event
+
+
+def places_around(low: I64, high: I64, start: I64, end: I64) -> I64:
+    """The one of some intervals, which ascend and do not overlap, that each other one lies in: int64 of the shape of
+    `start`, -1 for none."""
+    at = count_below(low, start, with_limit=True) - 1
+    at[end > np.append(high, np.iinfo(np.int64).min)[at]] = -1
+    return at
 
 
 def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64, I64]:

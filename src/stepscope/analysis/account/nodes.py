@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.model.arrays import F64, I32, I64, U8, Mask, count_below, distinct, offsets_of, used_rows
+from stepscope.model.arrays import F64, I32, I64, U8, Mask, count_below, distinct, offsets_of, places_of, used_rows
 from stepscope.records import dataclass
 
 
@@ -34,10 +34,7 @@ class Nodes:
 
 def is_among(values: I64, wanted: I64) -> Mask:
     """Which values are among some others: bool of the shape of `values`."""
-    if not len(wanted):
-        return np.zeros(len(values), np.bool_)
-    ordered = np.sort(wanted, kind="stable")
-    found: Mask = ordered[np.minimum(count_below(ordered, values), len(ordered) - 1)] == values
+    found: Mask = places_of(wanted, values) >= 0
     return found
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, distinct, offsets_of
+from stepscope.model.arrays import I32, I64, distinct, offsets_of, places_of
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -219,10 +219,7 @@ def _call_times(trace: HostTrace, correlation: I64) -> I64:
 
 def _matching(ids: I64, wanted: I64) -> I64:
     """The place of each wanted id among some: int64 of shape (n,), -1 for none."""
-    order = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
-    found = np.append(order, -1)[at]
-    return np.where((wanted > 0) & (np.append(ids, -1)[found] == wanted), found, -1)
+    return np.where(wanted > 0, places_of(ids, wanted), -1)
 
 
 def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import late_peers, lost_spans
-from stepscope.analysis.account.innermost import cut_by_events
+from stepscope.analysis.account.innermost import cut_by_events, places_around
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
@@ -20,7 +20,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, U8, Mask, look_up, places_around
+from stepscope.model.arrays import I64, U8, Mask, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait

@@ -17,7 +17,7 @@ import numpy as np
 from stepscope.analysis.hlo.fields import Fields, fields_of
 from stepscope.analysis.hlo.sources import Sources
 from stepscope.analysis.hlo.texts import find_texts, number_texts, texts_of
-from stepscope.model.arrays import I64, U8, Mask, offsets_of
+from stepscope.model.arrays import I64, U8, Mask, offsets_of, places_of
 from stepscope.records import dataclass
 
 # ---- Shapes of results -----------------------------------------------------------------------------------------------
@@ -422,7 +422,7 @@ class Module:
     def callees(self) -> LinkedRows:
         """The computations that an instruction calls: a fusion's body, a loop's condition and body, a reducer."""
         offsets, wanted = self.instructions.numbers(_CALLED)
-        return LinkedRows(offsets, find_ids(self.computation_ids, wanted))
+        return LinkedRows(offsets, places_of(self.computation_ids, wanted))
 
     @cached_property
     def parameter_number(self) -> I64:
@@ -470,7 +470,7 @@ class Module:
         start, stop = self.module_parts.range(_SCHEDULE)
         _, starts, stops = fields_of(self.buf, start, stop).ranges(_SEQUENCE)
         entries = fields_of(self.buf, starts, stops)
-        computation = find_ids(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
+        computation = places_of(self.computation_ids, entries.scalar(_SEQUENCE_KEY))
         offsets, ids = fields_of(self.buf, *entries.range(_SEQUENCE_VALUE)).numbers(_SEQUENCE_IDS)
         owner = np.repeat(computation, np.diff(offsets))
         rows = _find_in_computation(self.ids, self.computation, ids, owner)
@@ -553,23 +553,9 @@ def _entry(buf: U8, module: Fields, names: tuple[str, ...], ids: I64) -> int:
     return names.index(name) if name in names else len(names) - 1
 
 
-def find_ids(ids: I64, wanted: I64) -> I64:
-    """The first row that has each wanted id: int64 of shape (wanted,), -1 for none."""
-    if not len(ids):
-        return np.full(len(wanted), -1, np.int64)
-    order = np.argsort(ids, kind="stable")
-    place = np.minimum(np.searchsorted(ids[order], wanted), len(ids) - 1)
-    found = order[place]
-    return np.where(ids[found] == wanted, found, -1)
-
-
 def _find_in_computation(ids: I64, computation: I64, wanted: I64, inside: I64) -> I64:
-    """The same among the instructions of a computation each, since ids of old programs repeat."""
-    if not len(ids):
-        return np.full(len(wanted), -1, np.int64)
+    """The first row that has each wanted id, among the instructions of a computation each, since ids of old programs
+    repeat: int64 of shape (wanted,), -1 for none."""
     known, code = np.unique(ids, return_inverse=True)
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    hit = known[place] == wanted
-    width = len(known)
-    rows = find_ids(computation * width + code, inside * width + place)
-    return np.where(hit, rows, -1)
+    place, width = places_of(known, wanted), len(known)
+    return np.where(place >= 0, places_of(computation * width + code, inside * width + place), -1)

@@ -20,7 +20,7 @@ import numpy as np
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import nearest_above
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64, Mask, distinct, last_below, run_rows
+from stepscope.model.arrays import I32, I64, Mask, distinct, last_below, places_of, run_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary import tf_data
 
@@ -166,7 +166,7 @@ class _Links:
         wanted = _pair(self.above[made], wanted)
         self.unexplained[consumer] = True
         self.unexplained[consumer[np.isin(key, wanted)]] = False
-        at = _find(key, wanted)
+        at = places_of(key, wanted)
         parent[made[at >= 0]] = consumer[at[at >= 0]]
         elsewhere[made[at >= 0]] = True
 
@@ -181,7 +181,7 @@ class _Links:
         if len(opens) and len(reads):
             key = _pair(self.above[made[reads]], source[reads])
             order = np.lexsort((self.start[made[reads]], key))
-            at = _find(key[order], _pair(self.above[made[opens]], source[opens]))
+            at = places_of(key[order], _pair(self.above[made[opens]], source[opens]))
             element[opens] = np.where(at >= 0, element[reads[order]][at], _UNKNOWN)
         return element
 
@@ -203,14 +203,6 @@ class _Links:
 def _pair(left: I64, right: I64) -> I64:
     with np.errstate(over="ignore"):
         return left ^ (right * np.int64(-7046029254386353131))
-
-
-def _find(keys: I64, wanted: I64) -> I64:
-    """The first place of each wanted key in ascending `keys`, or -1."""
-    if not len(keys):
-        return np.full(len(wanted), -1, np.int64)
-    at = np.minimum(np.searchsorted(keys, wanted, side="left"), len(keys) - 1)
-    return np.where(keys[at] == wanted, at, -1)
 
 
 # -- times -------------------------------------------------------------------------------------------------------

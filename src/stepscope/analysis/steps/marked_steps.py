@@ -15,7 +15,7 @@ from stepscope.analysis.trace.program_runs import called_before, program_ops_els
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, Mask, blocks_of, distinct, look_up
+from stepscope.model.arrays import I32, I64, Mask, blocks_of, distinct, look_up, places_of
 from stepscope.records import dataclass
 from stepscope.report import duration_text, round_ms
 from stepscope.vocabulary.lookup import is_called
@@ -303,8 +303,7 @@ def _places_among(numbers: I64, keys: I64) -> I32:
     """The place of each key among ascending numbers: int32 of shape (keys,), -1 for other keys."""
     low, count = int(numbers[0]), int(numbers[-1]) - int(numbers[0]) + 1
     if count > _LARGEST_TABLE:  # too far apart for a table
-        at = np.minimum(np.searchsorted(numbers, keys), len(numbers) - 1)
-        return np.where(numbers[at] == keys, at, -1).astype(np.int32)
+        return places_of(numbers, keys).astype(np.int32)
     table = np.full(count + 1, -1, np.int32)  # the last is for all other keys
     table[numbers - low] = np.arange(len(numbers))
     return table[np.minimum((keys - low).view(np.uint64), np.uint64(count)).view(np.int64)]  # unsigned, -1 is high

@@ -25,7 +25,7 @@ from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.graph_annotations import annotations_of
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
-from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs, places_of
 from stepscope.records import dataclass
 from stepscope.report import Field, percent, round_us
 from stepscope.vocabulary.jax import argument_of
@@ -317,9 +317,8 @@ def _attribute_by_graph_node(trace: HostTrace, rows: I64, table: _OpTable, op: I
         ops = np.array([known[key] for key in ids.tolist()], np.int32)
         for column in (original, node):  # its own id wins
             lost = np.flatnonzero((source == HowKnown.NONE) & (column[rows] != 0))
-            place = np.minimum(np.searchsorted(ids, column[rows[lost]]), len(ids) - 1)
-            hit = ids[place] == column[rows[lost]]
-            op[lost[hit]] = ops[place[hit]]
+            place = places_of(ids, column[rows[lost]])
+            op[lost[place >= 0]] = ops[place[place >= 0]]
         source[(source == HowKnown.NONE) & (op >= 0)] = HowKnown.GRAPH
 
 

@@ -12,7 +12,7 @@ from stepscope import kernels
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I32, I64
+from stepscope.model.arrays import I32, I64, places_of
 
 K = EventKind
 
@@ -31,10 +31,8 @@ def forward_events(trace: HostTrace, rows: I64) -> I64:
     if not len(inside) or not len(op):
         return rows
     wanted = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=backward[inside].astype(np.int64))
-    at = np.minimum(np.searchsorted(number, wanted), len(number) - 1)
-    known = number[at] == wanted
-    found = rows.copy()
-    found[inside[known]] = op[at[known]]
+    at, found = places_of(number, wanted), rows.copy()
+    found[inside[at >= 0]] = op[at[at >= 0]]
     return found
 
 

@@ -28,7 +28,7 @@ from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.analysis.workers.collectives import collectives_of, rows_in_order
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
-from stepscope.model.arrays import I64, distinct, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs, places_of
 from stepscope.records import dataclass
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait
@@ -193,12 +193,10 @@ def check_stream_waits(trace: HostTrace) -> Doubt | None:
     if not len(rows) or not len(records):
         return None
     ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=records)
-    order = np.argsort(ids, kind="stable")
-    at = np.minimum(np.searchsorted(ids[order], awaited), len(ids) - 1)
-    known = ids[order][at] == awaited
+    at = places_of(ids, awaited)
     waits = trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
     called = _starts_by_id(trace, waits)
-    future = known & (called >= 0) & (trace.events.start_ps[records[order][at]] > called + _clock_step_ps(trace))
+    future = (at >= 0) & (called >= 0) & (trace.events.start_ps[records[at]] > called + _clock_step_ps(trace))
     count, percent = int(future.sum()), _share(int(future.sum()), len(rows))
     if not count:
         return None
@@ -498,8 +496,4 @@ def _starts_by_id(trace: HostTrace, ids: I64) -> I64:
     """When the host called what has each correlation id: int64 of shape (n,), ps; -1 for none."""
     calls = _calls_with(trace, CallTrait.STREAM_WAITS)
     known = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
-    order = np.argsort(known, kind="stable")
-    at = np.minimum(np.searchsorted(known[order], ids), max(len(known) - 1, 0))
-    if not len(known):
-        return np.full(len(ids), -1, np.int64)
-    return np.where(known[order][at] == ids, trace.events.start_ps[calls[order][at]], -1)
+    return np.append(trace.events.start_ps[calls], -1)[places_of(known, ids)]

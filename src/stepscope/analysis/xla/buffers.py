@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.hlo.fields import Fields, fields_of
-from stepscope.analysis.hlo.module import Module, find_ids
-from stepscope.model.arrays import I64, Mask
+from stepscope.analysis.hlo.module import Module
+from stepscope.model.arrays import I64, Mask, places_of
 from stepscope.records import dataclass
 
 _LOGICAL, _ALLOCATION, _TRACE = 1, 3, 4
@@ -175,13 +175,13 @@ def _allocations(fields: Fields) -> BufferAllocations:
 def _buffers(module: Module, fields: Fields, allocations: Fields) -> Buffers:
     ids = fields.scalar(_BUFFER_ID)
     places = fields_of(module.buf, *fields.range(_DEFINED_AT))
-    row = find_ids(module.ids, places.scalar(_AT_ID, -1))
+    row = places_of(module.ids, places.scalar(_AT_ID, -1))
     start, stop = places.range(_AT_NAME)
     named = np.flatnonzero((row < 0) & (stop > start))
     row[named] = module.find_rows(module.buf, start[named], stop[named])
     offsets, numbers = places.numbers(_AT_INDEX)
     owner, starts, stops = allocations.ranges(_ASSIGNED)
-    held = find_ids(ids, fields_of(module.buf, starts, stops).scalar(_ASSIGNED_BUFFER))
+    held = places_of(ids, fields_of(module.buf, starts, stops).scalar(_ASSIGNED_BUFFER))
     allocation = np.full(len(ids), -1, np.int64)
     allocation[held[held >= 0]] = owner[held >= 0]
     sizes = np.maximum(fields.scalar(_BUFFER_SIZE), 0)
@@ -206,7 +206,7 @@ def _heap(module: Module, parts: Fields, allocations: BufferAllocations, buffers
 
 def _trace_of_main_memory(traces: Fields, owner: I64, allocations: BufferAllocations) -> int:
     """The trace of the allocation that holds the temporaries; -1 if there is none."""
-    wanted = find_ids(allocations.index, traces.scalar(_EVENT_ALLOCATION))
+    wanted = places_of(allocations.index, traces.scalar(_EVENT_ALLOCATION))
     counts = np.bincount(owner, minlength=traces.count)
     best = -1
     for at in range(traces.count):
@@ -222,8 +222,8 @@ def _trace_of_main_memory(traces: Fields, owner: I64, allocations: BufferAllocat
 def _replay(events: Fields, buffers: Buffers) -> Heap:
     """Counts who holds each buffer's memory: it is in use from the first holder to the last."""
     kind = events.scalar(_KIND)
-    own = find_ids(buffers.ids, events.scalar(_EVENT_BUFFER))
-    shared = find_ids(buffers.ids, events.scalar(_CANONICAL))
+    own = places_of(buffers.ids, events.scalar(_EVENT_BUFFER))
+    shared = places_of(buffers.ids, events.scalar(_CANONICAL))
     canonical = np.arange(len(buffers.ids))
     for at in np.flatnonzero((kind == SHARE) & (own >= 0) & (shared >= 0)).tolist():
         canonical[own[at]] = canonical[shared[at]]

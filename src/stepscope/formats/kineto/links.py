@@ -18,7 +18,7 @@ from stepscope.formats.kineto.events import EventClasses, Kept, is_phase
 from stepscope.kernels import trace_events
 from stepscope.kernels import trace_json as scan
 from stepscope.model import EventKind, StatTag, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs
+from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs, places_of
 from stepscope.model.stat_names import CORRELATION_ID, FRAMEWORK_OP, STEP_NUM
 from stepscope.records import dataclass
 from stepscope.vocabulary.precision import inputs_are_16bit
@@ -110,10 +110,7 @@ class Lookup:
 
     def __call__(self, ids: I64) -> I64:
         """The events with these ids; -1 where there is none or the id is not positive."""
-        if not len(self._ids):
-            return np.full(len(ids), _MISSING, np.int64)
-        at = np.minimum(np.searchsorted(self._ids, ids), len(self._ids) - 1)
-        return np.where((self._ids[at] == ids) & (ids > 0), self._events[at], _MISSING)
+        return np.where(ids > 0, np.append(self._events, _MISSING)[places_of(self._ids, ids)], _MISSING)
 
 
 def link(raw: Raw, classes: EventClasses, kept: Kept, names: I32) -> Extra:

@@ -239,6 +239,12 @@ export function reopen(): void {
   if (sessionId.peek()) openSession(sessionId.peek() as string);
 }
 
+/** The host that a page for one host shows: the chosen one, else that of the Summary's bar. */
+export function shownHost(): string | null {
+  const good = (session.value?.hosts ?? []).filter((each) => !each.error).map((each) => each.name);
+  return host.value ?? good.find((each) => each === fact("pace_host")) ?? good[0] ?? null;
+}
+
 export function fact(name: string): Cell {
   return session.value?.facts?.[name] ?? null;
 }

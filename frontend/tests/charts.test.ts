@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type MemoryEvent, memoryOverTime, momentsUpTo } from "../src/charts/memory";
 import { names, nearestPlace, outlines, roundTicks, seenPoints } from "../src/charts/plot";
-import { bins, type Column, markCount, stackedColumns } from "../src/charts/steps";
+import { type Column, markCount, stackedColumns } from "../src/charts/steps";
 import { causeParts } from "../src/design/causes";
 import { PALETTES } from "../src/design/colours";
 import { type GraphNode, layout, NODE } from "../src/pages/input/graph";
@@ -39,18 +39,6 @@ describe("stacked columns", () => {
       ],
     ]);
     expect(markCount(columns, parts)).toBe(3);
-  });
-});
-
-describe("a histogram", () => {
-  it("has as many classes as the square root of the steps, and counts each once", () => {
-    const found = bins([10, 11, 12, 13, 14, 15, 16, 17, 22]);
-    expect(found.map(({ low, count }) => [low, count])).toEqual([
-      [10, 4],
-      [14, 4],
-      [18, 1],
-    ]);
-    expect(bins([5, 5])).toEqual([{ low: 5, high: 5, count: 2 }]);
   });
 });
 

@@ -27,7 +27,6 @@ from draw import draw
 from playwright.sync_api import expect
 
 from stepscope.cli.main import run
-from stepscope.model import EventKind, PlaneKind, TraceBuilder
 
 MS = 10**9  # in ps
 TF, JAX, TORCH = "tf-gpu-multi-worker", "jax-mi300x-conv", "torch-v100-resnet50-workers0"
@@ -511,20 +510,3 @@ def test_a_printed_page_is_whole_and_light_and_the_screen_stays_as_it_was(page, 
     page.emulate_media(media="print", color_scheme="dark")
     expect(page.locator(".rail")).to_be_hidden()
     expect(page.locator(".topbar-end")).to_be_hidden()
-
-
-def test_the_spread_of_many_steps_is_shown_with_the_slow_ones_named(page, page_server, axe):
-    builder = TraceBuilder(host="vm")
-    line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main", 1)
-    lengths = [10 + step % 3 for step in range(24)]
-    lengths[7] = 30
-    for step, length in enumerate(lengths):
-        line.event("train", sum(lengths[:step]) * MS, length * MS, EventKind.STEP_MARK, {"step_num": step})
-    store_profile(page_server.logdir, "spread", builder.build())
-    show(page, page_server, "overview", "spread")
-
-    histogram = page.locator(".histogram")
-    expect(histogram).to_contain_text("Slow: step 7 30.0 ms")
-    assert histogram.locator(".histogram-bars span").count() >= 4
-    page.evaluate(axe)
-    assert objections(page) == []

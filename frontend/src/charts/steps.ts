@@ -99,22 +99,3 @@ export function shownParts(columns: readonly Column[], parts: readonly Part[]): 
 export function markCount(columns: readonly Column[], parts: readonly Part[]): number {
   return columns.reduce((sum, column) => sum + parts.filter((part) => (column.parts[part.key] ?? 0) > 0).length, 0);
 }
-
-export interface Bin {
-  readonly low: number;
-  readonly high: number;
-  readonly count: number;
-}
-
-/** Times in classes of equal width, as many as the square root of their number; the last holds its upper end. */
-export function bins(times: readonly number[]): Bin[] {
-  const [least, most] = [Math.min(...times), Math.max(...times)];
-  const many = most > least ? Math.ceil(Math.sqrt(times.length)) : 1;
-  const width = (most - least) / many;
-  const counts = Array<number>(many).fill(0);
-  for (const time of times) {
-    const at = width > 0 ? Math.min(Math.floor((time - least) / width), many - 1) : 0;
-    counts[at] = (counts[at] ?? 0) + 1;
-  }
-  return counts.map((count, at) => ({ low: least + at * width, high: least + (at + 1) * width, count }));
-}

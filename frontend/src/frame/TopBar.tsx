@@ -4,7 +4,7 @@ import { theme, toggleTheme } from "../design/theme";
 import { copyLink } from "../palette/link";
 import { mayCapture } from "../people";
 import { route, setParams } from "../router";
-import { config, host, session } from "../session";
+import { config, host, session, shownHost } from "../session";
 import { IconButton } from "../ui/controls";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
@@ -71,7 +71,7 @@ function HostPicker() {
   // The timeline is of one host, or of a step of all.
   const isTimeline = route.value.tool === "timeline";
   const isOne = isTimeline && route.value.params.stack !== "ranks";
-  const chosen = host.value ?? (isOne ? (hosts.find((each) => !each.error)?.name ?? null) : null);
+  const chosen = host.value ?? (isOne ? shownHost() : null);
   const all = isTimeline ? `All ${hosts.length}, one step` : `All ${hosts.length} hosts`;
   return (
     <Menu

@@ -61,7 +61,7 @@ export function Toolbar({ model, search }: { model: Model; search: { current: HT
           title="Tracks that you hid, and those that hold the profiler's own work"
           onClick={() => model.showAll()}
         >
-          Show {hidden} hidden {hidden === 1 ? "track" : "tracks"}
+          Show {hidden} hidden
         </button>
       )}
       <span class="tl-window strong oneline" title="Length of the visible window">

@@ -6,10 +6,20 @@ import { type ApiError, asApiError } from "../api";
 import { otherName } from "../frame/ComparePicker";
 import { evidenceInTimeline } from "../links";
 import { linkTo, route, setParams } from "../router";
-import { session as openSession, other, otherId, otherSteps, sessionId, sessionInfo, steps } from "../session";
+import {
+  fact,
+  session as openSession,
+  other,
+  otherId,
+  otherSteps,
+  sessionId,
+  sessionInfo,
+  shownHost,
+  steps,
+} from "../session";
 import { remembered } from "../storage";
 import { toolEntry } from "../tools";
-import { Failed, Loading } from "../ui/basics";
+import { Code, Failed, Loading } from "../ui/basics";
 import { IconButton } from "../ui/controls";
 import { type Binding, useKeys } from "../ui/keys";
 import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
@@ -34,7 +44,7 @@ export interface TimelineProps {
 
 export function Timeline({ session, host, sourceOf }: TimelineProps) {
   const hosts = openSession.value?.hosts.filter((each) => !each.error).map((each) => each.name) ?? [];
-  const shown = host ?? hosts[0] ?? null;
+  const shown = host ?? shownHost();
   const own = isOwnCode();
   const { stack } = route.value.params;
   if (stack !== "off" && isOtherOpening()) return <Loading what={`Opening ${otherName()}`} />;
@@ -129,6 +139,7 @@ function Ready({ model, session }: ReadyProps) {
     <div class="timeline">
       <h1 class="offscreen">Timeline</h1>
       <Toolbar model={model} search={search} />
+      <Said model={model} />
       <Notices model={model} />
       <EvidenceNote model={model} />
       <Alone />
@@ -137,6 +148,17 @@ function Ready({ model, session }: ReadyProps) {
       <Workbench model={model} />
       <Tip model={model} />
     </div>
+  );
+}
+
+/** What the Summary says, unless a page says what it points to. */
+function Said({ model }: { model: Model }) {
+  const said = fact("verdict");
+  if (!said || model.evidence.value || steps.value) return null;
+  return (
+    <p class="tl-notices tl-said minor">
+      <a href={linkTo("overview")}>Summary</a>: <Code text={String(said).replace(/^unknown: /, "")} />
+    </p>
   );
 }
 

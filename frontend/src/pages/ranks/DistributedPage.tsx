@@ -110,7 +110,10 @@ function IfRows({ sections, ids }: SomeTables) {
     <>
       {ids.map((id) => {
         const section = tableOf(sections, id) as TableSection;
-        return section.row_count > 0 && <TableCard key={id} section={section} id={id} />;
+        const usual = section.fields.map(({ name }) => name);
+        // Of one cause its gain is that of the sentence above.
+        const columns = section.row_count === 1 ? usual.filter((name) => name !== "gain_percent") : usual;
+        return section.row_count > 0 && <TableCard key={id} section={section} id={id} columns={columns} />;
       })}
     </>
   );

@@ -2,9 +2,8 @@
 import { useMemo } from "preact/hooks";
 import { type ToolAnswer, useResource } from "../../api";
 import type { Column } from "../../charts/steps";
-import { causeParts, partsOfRow } from "../../design/causes";
-import { palette } from "../../design/theme";
-import { duration, percent } from "../../format";
+import { partsOfRow } from "../../design/causes";
+import { duration } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, type ReportOf, type TableOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
@@ -23,10 +22,11 @@ import { usualColumns } from "../summary/StepsPage";
 export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
   const first = useResource<ToolAnswer<"distributed">>(answerAddress("distributed"));
   const said = (first.state === "ready" && first.data.report.findings) || [];
-  const further = (report.findings ?? []).filter((line) => !said.includes(line)); // the first view says the others
+  // Who is late comes first, as on the first view; then what that does not say.
+  const lines = [...said.slice(0, 1), ...(report.findings ?? []).filter((line) => !said.includes(line))];
   return (
     <>
-      {first.state !== "loading" && further.length > 0 && <Findings lines={further} />}
+      {first.state !== "loading" && <Findings lines={lines} />}
       {(report.rows ?? []).length > 0 && (
         <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
       )}
@@ -146,9 +146,8 @@ function toColumn(row: Row, link: StepLink): Column {
 /** A device that only copied has a duration, and nothing that it is made of. */
 const hasParts = ({ parts }: Column) => Object.values(parts).some((time) => time > 0);
 
-function docOfCause(table: TableOf<"pod-viewer", "rows">, cause: string): string {
-  return table.fields.find((field) => field.name === `${cause}_ms`)?.doc ?? "";
-}
+/** Of a step: who works longer by less than that works as long. */
+const ALIKE = 0.01;
 
 /** The slowest worker of the step, with what the step waits for there. */
 function SlowestCard({
@@ -166,38 +165,23 @@ function SlowestCard({
 }) {
   const own = row ? (rows.find((each) => each.host === row.host && each.device === row.device) ?? rows[0]) : rows[0];
   if (!own) return null;
-  const parts = partsOfRow(own);
   const total = Number(own.duration_ms ?? 0);
-  const shown = causeParts(palette.value.surface).filter(({ key }) => (parts[key] ?? 0) > 0);
-  const behind = row?.behind_ms;
+  const behind = Number(row?.behind_ms ?? 0);
+  const isSlowest = rows.length > 1 && behind >= ALIKE * total;
   return (
     <div class="pod-card">
-      <p class="eyebrow minor strong">{rows.length > 1 ? "Busy longest in this step" : "Worker"}</p>
+      <p class="eyebrow minor strong">{isSlowest ? "Works longest in this step" : "Step"}</p>
       <p class="strong breaks">{workerName(own)}</p>
       <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
         {duration(total)}
       </p>
-      {typeof behind === "number" && behind > 0 && rows.length > 1 && (
+      {isSlowest && (
         <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestTable, "behind_ms"), `${behind} ms`)}>
-          {`busy ${duration(behind)} longer than the median of the others`}
+          {`works ${duration(behind)} longer than the median of the others`}
           {row?.extra ? `, mostly with ${termText(String(row.extra)).toLowerCase()}` : ""}
         </p>
       )}
-      {rows.length > 1 && (
-        <p class="muted minor">
-          Who is busy longest need not be who comes late: <a href={linkTo("distributed")}>who waits for whom</a>
-        </p>
-      )}
-      <ul class="legend column">
-        {shown.map(({ key, label, colour }) => (
-          <li key={key} tabIndex={0} {...hint(label, docOfCause(table, key), `${parts[key] ?? 0} ms`)}>
-            <span class="swatch" style={{ background: colour }} />
-            <span class="legend-name">{label}</span>
-            <span class="strong">{duration(parts[key] ?? 0)}</span>
-            <span class="legend-share muted">{percent(total > 0 ? (100 * (parts[key] ?? 0)) / total : 0)}</span>
-          </li>
-        ))}
-      </ul>
+      {rows.length > 1 && !isSlowest && <p class="muted">All work equally long in this step.</p>}
       <a class="more" href={link(Number(own.step), String(own.host)) ?? linkTo("timeline", { host: String(own.host) })}>
         This step in its timeline <Icon name="arrow" size={14} />
       </a>

@@ -51,10 +51,6 @@ export function longFrom({ median_step_ms, account_step: step }: OverviewReport)
   return Math.max(LONG * median_step_ms, step && !step.is_median ? LIKE_LONG * step.ms : 0);
 }
 
-export function isLong({ usual, duration_ms }: GraphStep, long_ms: number): boolean {
-  return usual && duration_ms > long_ms;
-}
-
 function toColumns(steps: readonly GraphStep[], long_ms: number): Column[] {
   return steps.map((step) => ({
     label: String(step.step),
@@ -62,7 +58,7 @@ function toColumns(steps: readonly GraphStep[], long_ms: number): Column[] {
     total_ms: step.duration_ms,
     parts: step.parts,
     faint: !step.usual,
-    outlier: isLong(step, long_ms),
+    outlier: step.usual && step.duration_ms > long_ms,
     foot: [step.foot, notCounted(step)].filter(Boolean).join(" · "),
     href: step.href,
     beside: step.beside,

@@ -21,7 +21,6 @@ import { More } from "../shared/More";
 import type { Pictures } from "../shared/pictures";
 import type { OverviewReport } from "../shared/reports";
 import { type GraphStep, longFrom, StepGraph } from "../shared/StepGraph";
-import { StepHistogram } from "../shared/StepHistogram";
 import { TableCard } from "../shared/sections";
 import { ToolPage } from "../shared/ToolPage";
 import { besideMedian } from "./BesideMedian";
@@ -98,7 +97,6 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
         <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
           {figures.length > 0 && <FigureRow section={figuresOf(sections, "step_time")} names={figures} />}
           <StepGraph steps={steps} median_ms={report.median_step_ms} long_ms={longFrom(report)} />
-          <StepHistogram steps={steps} long_ms={longFrom(report)} />
         </Card>
       )}
       {types && (

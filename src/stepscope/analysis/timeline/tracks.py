@@ -20,6 +20,7 @@ from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import (
     device_label,
+    holds_annotations,
     holds_graph_lines,
     holds_interpreter_samples,
     holds_ops,
@@ -229,6 +230,8 @@ def _make_track(
     shown = name if name is not None else _line_name(trace, line)
     if name is None and (stream := stream_parts(shown)):
         shown, detail = f"Stream {stream[0]}", stream[1].replace(",", ", ")
+    elif name is None and holds_annotations(shown):  # as those that are laid onto a stream here are called
+        shown, detail = "Annotations", f"Stream {shown.removeprefix('Stream #').removesuffix(' annotations')}"
     plane = trace.plane_name(int(trace.lines.plane[line]))
     # which analyses read and no person does
     data = (holds_sample_times, holds_thread_usage, holds_interpreter_samples, holds_statements, holds_graph_lines)

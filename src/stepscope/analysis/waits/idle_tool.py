@@ -406,7 +406,8 @@ def _describe_devices(devices: Merged) -> Iterator[str]:
     if idle is None:
         return
     noun = "device is" if count == 1 else f"{count} devices are"
-    yield f"the {noun} idle for {idle:.1f} % of the time from first to last work"
+    said = f"the {noun} idle for {idle:.1f} % of the time from first to last work"
+    yield f"nothing to gain here: {said}" if idle < LEAST_PERCENT else said
 
 
 def _describe_copies(devices: Merged) -> Iterator[str]:

@@ -48,11 +48,8 @@ class LateRank:
     def sentence(self, name: str) -> str:
         """What that is in a sentence."""
         waits = duration_text(self.held_up_ps / 1e9)
-        shares = f"{100 * self.of_time:.1f} % of the time, {100 * self.of_waiting:.0f} % of all waiting"
-        return (
-            f"the others wait {waits} each for {name}, which comes last to {self.times} collectives ({shares});"
-            " no cause was recorded"
-        )
+        of_all = f"{100 * self.of_waiting:.0f} % of all waiting"
+        return f"the others wait {waits} each for {name}, {of_all}; no cause was recorded"
 
 
 @dataclass(frozen=True)

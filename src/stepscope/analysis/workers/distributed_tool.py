@@ -357,7 +357,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
             *_sentences(job, answer, names),
             *_describe_alone(ordered, medians),
             *(_culprit_text(ordered, worst) if worst is not None else ()),
-            *_describe_cost([part for part in ordered if part.whole.parts_ps[1]]),
+            *(_describe_cost(ordered) if answer is None or answer.culprit is None else ()),
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
@@ -591,13 +591,11 @@ def _culprit_text(parts: Sequence[RankOfJob], worst: int) -> list[str]:
 
 
 def _describe_cost(parts: Sequence[RankOfJob]) -> Iterable[str]:
-    """What communication costs the ranks."""
-    exposed = [percent(part.whole.parts_ps[3], part.whole.duration_ps) or 0.0 for part in parts]
+    """What communication costs the ranks, where no rank is named that the others wait for in it."""
+    communicate = [part.whole for part in parts if part.whole.parts_ps[1]]
+    exposed = [percent(whole.parts_ps[3], whole.duration_ps) or 0.0 for whole in communicate]
     if exposed:
-        at = max(range(len(parts)), key=exposed.__getitem__)
-        most = f" on average, most on {_name(parts[at])}: {exposed[at]:.1f} %" if len(parts) > 1 else ""
-        mean = f"{statistics.fmean(exposed):.1f} % of a rank's span, from its first work to its last"
-        yield f"exposed communication takes {mean}{most}"
+        yield f"exposed communication takes {statistics.fmean(exposed):.1f} % of a rank's time, from first to last work"
 
 
 def _warnings(parts: Sequence[RankOfJob], uneven: int, job: Job | None) -> Iterable[str]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from draw import MS, Sort, draw
 from reporting import context_of
 
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.rules.lines import is_model, kind_of
+from stepscope.analysis.advice.rules.lines import is_model, is_needed, kind_of
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
-from stepscope.analysis.facts.lines import LineFacts, lines_of
+from stepscope.analysis.facts.lines import LineFacts, lines_of, usual_rows
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -118,6 +120,24 @@ def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
 
 
 LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0.0, False)
+
+
+def test_what_goes_over_far_more_rows_than_the_step_trains_on_is_said_though_its_result_is_needed() -> None:
+    context = SimpleNamespace(work=SimpleNamespace(rows=64))
+    draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True)
+
+    needed = [is_needed(context, replace(draws, goes_over=rows)) for rows in (0, 64, 6_400)]  # type: ignore[arg-type]
+    assert needed == [True, True, False]
+
+
+def test_rows_that_ops_go_over_are_those_that_take_half_of_their_time() -> None:
+    sorts = {
+        "s": Sort(K.OP, "aten::softmax", stats={"Input Dims": "[[50000],[]]"}),
+        "i": Sort(K.OP, "aten::index", stats={"Input Dims": "[[32,4],[]]"}),
+    }
+    trace = draw("host main | M0----------\nhost main | s-----i---", sorts)
+
+    assert usual_rows(trace, np.flatnonzero(trace.events.kind == K.OP)) == 50_000
 
 
 def sampled(*shown: str) -> HostTrace:

@@ -18,7 +18,7 @@ from stepscope.analysis.account.account import AccountRow, account_of
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.culprits import Culprit, Finder, culprit_of_time
 from stepscope.analysis.account.every_step import every_step
-from stepscope.analysis.account.functions import functions_of_loop
+from stepscope.analysis.account.functions import LoopFunction, functions_of_loop
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.selectors import work_launched_by
@@ -29,10 +29,11 @@ from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, PYTHON, LoopTime, loop_time_of
 from stepscope.analysis.facts.work import FEW_PROGRAMS, work_events_of
 from stepscope.analysis.purpose.computing import backward_runs, update_ranges
-from stepscope.analysis.purpose.excess import DROPPED, excesses_of
+from stepscope.analysis.purpose.excess import DROPPED, ENCODED, PREFIX, UNUSED, Excess, excesses_of
 from stepscope.analysis.purpose.setup import SetUp
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.source_lines import knows_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -46,6 +47,8 @@ K = EventKind
 
 WORTH_NAMING = 0.02  # of the step
 _NEARLY_ALL = 0.8  # of what is made anew: samples blur the edges of the function that makes it
+_ALL = 0.95  # of the steps: what takes so much is the step itself, as for `facts.lines`
+_OF_CALLERS = (UNUSED, DROPPED, PREFIX, ENCODED)  # what is mended where a part of the model is called
 _START_PS = 15_000_000  # what an op counts at most where the number of ops costs
 _ALIKE = 0.25  # so much shorter or longer, a part is still a cause of the account
 # Parts that are causes of the account, in all steps: the median step may lack what only some steps do.
@@ -101,6 +104,10 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
             if each.total >= least_ps:
                 culprit = _who_copies(trace, loop.line, each) if name == "transfer" else None
                 yield name, _OF_LOOP.get(name, name), each.total, culprit or culprit_of_time(trace, loop.line, each)
+        exchange = every.spans_of(Cause.COMMUNICATION) & seen  # an op of another thread; the program waits in a line
+        waits = culprit_of_time(trace, loop.line, exchange) if exchange.total >= least_ps else None
+        if waits is not None and waits.file:
+            yield "communication", "communication", exchange.total, waits
         if not is_device_work(trace).any():
             others = reduce(operator.or_, [*of_cause.values(), every.spans_of(Cause.COMMUNICATION), loop.spans[PYTHON]])
             yield "starts", "launch", *_who_starts_most(trace, loop, seen - others)
@@ -118,7 +125,8 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
         # which ran it forward where a part of a pass is not needed.
         forward = excess.rows[trace.events.kind[excess.rows] != K.BACKWARD]
         rows, follows = (forward, False) if len(forward) else (excess.rows, excess.kind == DROPPED)
-        who = _culprit_of_computing(trace, rows, trace.events.duration_ps[rows], follows)
+        who = _who_calls(trace, excess) if excess.kind in _OF_CALLERS else None
+        who = who or _culprit_of_computing(trace, rows, trace.events.duration_ps[rows], follows)
         yield excess.kind, "host_compute", excess.ps, who
     for name, rows in work_by_kind(trace).items():
         ps = trace.events.duration_ps[rows]
@@ -126,17 +134,36 @@ def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, C
             yield name, "device_compute", int(ps.sum()), _culprit_of_kind(trace, rows, ps)
 
 
+def _who_calls(trace: HostTrace, excess: Excess) -> Culprit | None:
+    """The outermost function of the program that holds such work, forward, and does not train: how it calls the layers
+    that compute is to change, not they; None where no samples show it."""
+    main, seen = threads_of(trace).main, observed_time(trace)
+    forward = forward_events(trace, excess.rows)
+    spans = spans_of(trace, forward[(forward >= 0) & (trace.events.line[forward] == main)])
+    trains = np.sort(trace.events.start_ps[np.append(backward_runs(trace), update_ranges(trace))])
+    parts = [each for each in _holders(trace, spans) if len(each.samples) and each.spans.total < _ALL * seen.total]
+    parts = [each for each in parts if not (each.certain.overlap_ps(trains, trains + 1) > 0).any()]
+    outer = max(parts, key=lambda each: ((each.spans & spans).total, each.spans.total, -each.frame), default=None)
+    if outer is None:
+        return None
+    name, file, line = place_of(trace.name_of(outer.frame))
+    return Culprit(name, file, line, None, None, None, excess.ps)
+
+
 def _who_makes(trace: HostTrace, made: SetUp) -> Culprit | None:
     """The innermost function of the program that makes something anew, also where it runs the loop."""
-    holds = [
-        each for each in functions_of_loop(trace) if (each.spans & made.spans).total >= _NEARLY_ALL * made.spans.total
-    ]
-    inner = min(holds, key=lambda each: (each.spans.total, -each.frame), default=None)
+    inner = min(_holders(trace, made.spans), key=lambda each: (each.spans.total, -each.frame), default=None)
     if inner is None:
         return culprit_of_time(trace, threads_of(trace).main, made.spans)
-    name, file, line = place_of(trace.name_of(inner.frame))
-    statement = main_statement(trace, threads_of(trace).main, trace.name_of(inner.frame), made.spans)
+    frame = trace.name_of(inner.frame)
+    name, file, line = place_of(frame)
+    statement = main_statement(trace, threads_of(trace).main, frame, made.spans)
     return Culprit(name, file, line, None, None, None, made.spans.total, made.name or None, statement)
+
+
+def _holders(trace: HostTrace, spans: Spans) -> list[LoopFunction]:
+    """The functions of the program that hold nearly all of some time."""
+    return [each for each in functions_of_loop(trace) if (each.spans & spans).total >= _NEARLY_ALL * spans.total > 0]
 
 
 def _culprit_of_kind(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:

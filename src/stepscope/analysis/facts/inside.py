@@ -116,6 +116,18 @@ _WORK = (
         "each call starts a process: call a library, or keep one process running and write to it",
     ),
     Work(
+        frozenset({"multiprocessing"}),
+        frozenset({"ForkingPickler"}),
+        "it waits for another process, or unpacks what that sends: send fewer bytes (float32 or uint8, indices instead"
+        " of arrays), or put arrays into memory that both see (torch.multiprocessing, multiprocessing.shared_memory)",
+    ),
+    Work(
+        frozenset(),
+        frozenset({"get_weights", "set_weights"}),
+        "it copies all weights to NumPy and back: change the variables where they are, inside a tf.function:"
+        " old.assign(rate * new + (1 - rate) * old), or do it every N steps",
+    ),
+    Work(
         frozenset({"statistics"}),
         frozenset(),
         "it adds exactly, number by number: numpy.mean, numpy.std or statistics.fmean",
@@ -213,7 +225,8 @@ _WORK = (
     Work(
         frozenset(),
         frozenset({"np.array", "np.asarray", "torch.tensor", "torch.as_tensor"}),
-        "of a list it converts number by number, or array by array: keep one array from the start, and take rows of it",
+        "of a list it converts number by number, and an array of a framework is copied to the host: keep one array from"
+        " the start, and compute where it is",
         is_avoidable=False,
     ),
     Work(

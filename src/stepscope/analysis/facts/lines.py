@@ -126,6 +126,7 @@ class LineFacts:
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
             steps. often_size: the largest operand of most calls of the first; None if not recorded.
+        goes_over: the first side of what its ops work on, of those that take half of their time; 0 if not recorded.
     """
 
     name: str
@@ -159,6 +160,7 @@ class LineFacts:
     of_parameters: float = 0.0
     often: Sequence[OpShare] = ()
     often_size: Size | None = None
+    goes_over: int = 0
 
     @property
     def key(self) -> str:
@@ -453,7 +455,18 @@ def _calls_that_train(trace: HostTrace, loop: LoopTime) -> I64:
     calls = int(np.isin(trace.events.type[rows], mine).sum())
     if main is not None and main.calls <= OPS_OF_A_PROGRAM * calls:  # an op that is dispatched by itself trains nothing
         mine = []
-    return rows[np.isin(trace.events.type[rows], mine or named)]
+    return rows[np.isin(trace.events.type[rows], mine or named or _types_with_gradients(trace, rows))]
+
+
+def _types_with_gradients(trace: HostTrace, rows: I64) -> list[int]:
+    """The type of the calls after which most of the time of a graph's gradients lies; empty where no type has most."""
+    work, calls = computing_of(trace), rows[has_trait(trace, trace.events.type[rows], OpTrait.MULTIPLIES) == 0]
+    of = has_trait(trace, trace.events.type[work.rows], OpTrait.OF_GRADIENT)
+    at = np.searchsorted(trace.events.start_ps[calls], trace.events.start_ps[work.rows[of]], side="right") - 1
+    types, ps = trace.events.type[calls[np.maximum(at, 0)]].astype(np.int64), work.own_ps[of]
+    kinds, place = np.unique(types, return_inverse=True)
+    sums = np.bincount(place.ravel(), ps, len(kinds)) if len(calls) and len(types) else np.zeros(0)
+    return [int(kinds[sums.argmax()])] if len(sums) and 2 * sums.max() > ps.sum() else []
 
 
 def _describe(
@@ -516,6 +529,7 @@ def _describe(
         of_parameters=ops_per_parameter(trace, inside),
         often=often,
         often_size=_usual_size(trace, inside, often[0]) if often else None,
+        goes_over=usual_rows(trace, inside),
         feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
         calls_model=calls_model,
         statement=said,
@@ -542,6 +556,18 @@ def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:
     if not len(texts) or texts[calls.argmax()] <= 0 or 2 * calls.max() <= calls.sum():
         return None
     return max(sizes_of(trace.strings[int(texts[calls.argmax()])]), key=math.prod, default=())
+
+
+def usual_rows(trace: HostTrace, rows: I64) -> int:
+    """The first side of the largest operand, the median over the time of some ops; 0 where sizes were not recorded."""
+    if not len(rows) or not trace.has_stat(stat_names.INPUT_DIMS):
+        return 0
+    texts, place = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=rows), return_inverse=True)
+    largest = [max(sizes_of(trace.strings[text]), key=math.prod, default=()) for text in texts.tolist()]
+    sides = np.array([size[0] if size else 0 for size in largest], np.int64)
+    ps = np.bincount(place.ravel(), trace.events.duration_ps[rows], len(texts))
+    order = np.argsort(sides)
+    return int(sides[order][np.searchsorted(np.cumsum(ps[order]), ps.sum() / 2)])
 
 
 def _calls_model(trace: HostTrace, heavy: I64) -> bool:

@@ -44,6 +44,7 @@ from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
+from stepscope.analysis.trace.source_lines import line_that_asks
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
@@ -195,7 +196,7 @@ def _find_repeated(trace: HostTrace) -> _Found | None:
     if again := repeated_gradients(trace):
         ops = f"{again.ops} product" if again.ops == 1 else f"{again.ops} products"
         fact = f"computes the gradients of {ops} of the forward pass up to {again.runs} times; {_ONE_PASS}"
-        return _Found(again.rows, again.kept, fact, _EACH_NEEDED)
+        return _Found(again.rows, again.kept, fact, _EACH_NEEDED, asked_by=_frame(line_that_asks(trace, again.rows)))
     if compiled := compiled_passes(trace):
         passes, line = compiled
         (times, products), place = passes.figures, line.rpartition("/")[2]
@@ -211,6 +212,11 @@ def _find_repeated(trace: HostTrace) -> _Found | None:
         against = "a parameter is updated between them, or they take different data"
         return _Found(programs.rows, programs.kept, fact, against)
     return None
+
+
+def _frame(line: str) -> str:
+    """A line such as `train.py:9 step` as frames are named."""
+    return f"${line}" if line else ""
 
 
 def _find_unused(trace: HostTrace) -> _Found | None:
@@ -488,7 +494,8 @@ def _find_jacobian(trace: HostTrace) -> _Found | None:
     taken = f", of which {function} ({place}) takes a product or a sum" if found.is_summed else ""
     fact = f"computes a whole Jacobian, {found.size} passes instead of one{taken}"
     against = "all of it is used, as for a determinant"
-    return _Found(found.rows, 1.0 / found.size, fact, against, asked_by=f"${found.asked_by}" if found.asked_by else "")
+    asked_by = found.asked_by or line_that_asks(trace, found.rows)
+    return _Found(found.rows, 1.0 / found.size, fact, against, asked_by=_frame(asked_by))
 
 
 def _find_half(trace: HostTrace) -> _Found | None:

@@ -3,6 +3,7 @@ of a TensorFlow graph comes from, as TensorFlow told the capture."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -85,6 +86,21 @@ def _line_of_node(name: str, of_node: Mapping[str, SourceLine]) -> SourceLine | 
         found = (of_node.get(forward) or of_node.get(f"{forward}/MatMul")) if forward else None
         return found or of_node.get(node)
     return of_node.get(node)
+
+
+def line_that_asks(trace: HostTrace, events: I64) -> str:
+    """The line that most of some gradients of graphs were asked for at, as `train.py:9 step`, not that of their forward
+    ops; empty where it is not known."""
+    of_node, times = _graph_lines(trace), Counter[SourceLine]()
+    types, place = np.unique(trace.events.type[events], return_inverse=True)
+    ps = np.bincount(place.ravel(), trace.events.duration_ps[events], len(types))
+    for name, time in zip(type_names(trace, types.astype(np.int64)) if of_node else (), ps, strict=False):
+        node = name.partition(":")[0]
+        once = node.count(_OF_GRADIENTS) == 1  # the gradient of a gradient is asked for elsewhere
+        line = of_node.get(node[node.find(_OF_GRADIENTS) :]) if once else None
+        times.update({line: int(time)} if line is not None else {})
+    most = max(times, key=lambda each: times[each], default=None)
+    return f"{most.file}:{most.line} {most.function}" if most is not None else ""
 
 
 def _graph_lines(trace: HostTrace) -> dict[str, SourceLine]:

@@ -69,6 +69,11 @@ _TITLES = {
 
 _SAME = "if it computes the same in every step: once, before the loop, and keep the result"
 _PART = "if the step uses a part of its result, such as the rows of its batch: for that part alone"
+_ALL_ROWS = (
+    "its ops go over {:,} rows, far more than the step trains on: keep what stays (sums, an order) and change it for"
+    " the rows of the batch alone, or do it every N steps"
+)
+_FAR_MORE = 100  # times the rows: less is a batch with its candidates; judgement
 _RARELY = "if nothing in the step needs its result, as a metric or a picture: every N steps"
 _MAY_BE_RARE = ("redundant_compute", "python_overhead", "eager_dispatch", "host_sync", "memory_churn")
 _NOBODY = "run it every N steps, as nothing that trains takes its result"
@@ -132,10 +137,18 @@ def _goes_round(line: LineFacts) -> bool:
     return carries and line.starts >= _MANY and line.share("python") < _MOST_OF and line.heavy_ps < _TELLING * line.ps
 
 
-def _is_needed(line: LineFacts) -> bool:
+def _goes_over_all(context: Context, line: LineFacts) -> bool:
+    """Whether the ops of a function work on far more rows than the step trains on."""
+    rows = context.work.rows if context.work is not None else None
+    return bool(rows) and line.goes_over >= _FAR_MORE * (rows or 0)
+
+
+def is_needed(context: Context, line: LineFacts) -> bool:
     """Whether a function is ordinary computation whose result is needed: within a layer, by the layers that follow; or
     by what trains, which takes it, as it takes what the model draws, and nothing in it says how it could be less."""
     kind = kind_of(line)
+    if _goes_over_all(context, line) and not line.calls_model:
+        return False
     if line.in_layer and kind == "redundant_compute":
         return True
     computes = kind == "redundant_compute" or (kind == "python_overhead" and line.share("python") < _MOST_OF)
@@ -145,7 +158,7 @@ def _is_needed(line: LineFacts) -> bool:
 def _find(context: Context) -> Finding | None:
     lines = context.pace.lines if context.pace is not None and context.changes is not None else []
     predicted = context.changes.predicted if context.changes is not None else {}
-    known = [line for line in lines if line.key in predicted and not _is_needed(line)]
+    known = [line for line in lines if line.key in predicted and not is_needed(context, line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
     if context.infers:  # nothing trains, so that nothing says what is needed: what the model computes is
         known = [line for line in known if kind_of(line) != "redundant_compute" or work_of(line) is not None]
@@ -267,7 +280,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
         return order_actions((*inside, *actions_for(context.framework, communication.ACTIONS), *map(str, at_once)))
     rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
-        return order_actions((*inside, *rarely, *at_once, _SAME, _PART))
+        whole = (Named(_ALL_ROWS.format(line.goes_over)),) if _goes_over_all(context, line) else ()
+        return order_actions((*whole, *inside, *rarely, *at_once, _SAME, _PART))
     waits = (python_overhead.WAITS,) if _is_asleep(context, kind, line) else ()
     copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
     usual = copies or actions_for(context.framework, tables[kind])

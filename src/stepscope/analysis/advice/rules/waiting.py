@@ -525,11 +525,17 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     if context.framework == "pytorch" and context.has_device and context.work and not context.trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
     report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
-    workers, fitting = (report.queue["workers"] if report else None), actions_for(context.framework, actions)
+    workers, fitting = (report.queue["workers"] if report else None), actions_for(_reader(context), actions)
     if cores is not None and isinstance(workers, int) and workers >= cores:  # more workers would find no processor
         return tuple(action for action in fitting if _SOME_WORKERS not in action)
     few = f"num_workers={cores}" if cores is not None and cores < 4 else _SOME_WORKERS
     return tuple(type(action)(action.replace(_SOME_WORKERS, few)) for action in fitting)
+
+
+def _reader(context: Context) -> str:
+    """Whose words fit what makes the batch: without a loader, or one that was not recorded, those of plain Python."""
+    plain = context.framework == "pytorch" and not _feed(context).loader and context.loop is not None
+    return "python" if plain and context.python_recorded else context.framework
 
 
 def act_on_input(context: Context, kind: str, inside: Sequence[str], is_of_framework: bool = False) -> tuple[str, ...]:
@@ -539,7 +545,7 @@ def act_on_input(context: Context, kind: str, inside: Sequence[str], is_of_frame
         inside: what to do about the work in it; then what fits any input but fewer samples at once is not said.
         is_of_framework: it starts ops of the framework one by one, whose arrays in JAX belong to this process.
     """
-    actions = actions_for(context.framework, ACTIONS[kind])
+    actions = actions_for(_reader(context), ACTIONS[kind])
     if is_of_framework and context.framework == "jax":
         actions = tuple(each for each in actions if not isinstance(each, Beside))
     return _put_inside(actions, inside)

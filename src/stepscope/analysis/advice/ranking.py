@@ -103,7 +103,6 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:
         kept[0] = _say_share(context, kept[0], account)
-        kept[0] = replace(kept[0], actions=(*kept[0].actions, *_use_device(context, account)))
     kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
@@ -716,7 +715,6 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         evidence="; ".join((*verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
-            *_use_device(context, account),
             *(() if context.has_steps or is_silent else (MARK_STEPS,)),
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *_act_on_most(context, account),
@@ -733,15 +731,6 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=culprit,
     )
-
-
-def _use_device(context: Context, account: StepAccount) -> tuple[str, ...]:
-    """That the machine has a device which the program does not use, where the host computes most of the time."""
-    name = context.pace.unused_device if context.pace is not None else ""
-    if not name or account.rows[0].cause != "host_compute":
-        return ()
-    how = "model.to('cuda'), and each batch" if context.framework == "pytorch" else "put model and batches on it"
-    return (f"the program does not use this machine's {name}: {how}",)
 
 
 def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:

@@ -66,6 +66,7 @@ _ON_DEVICE: Actions = {
     "jax": ("write it with jax.numpy, inside the jitted step",),
     "": ("compute it on the device, or ahead of the step",),
 }
+_USE = "the program does not use this machine's {}: move the model to it once, and each batch (model.to('cuda'))"
 _DRAW = (
     "draw them where they are used, which also saves the copy: torch.randn(..., device=device), x.normal_() on a tensor"
     " of the device, torch.Generator(device) for a seed",
@@ -235,23 +236,27 @@ def _blocking_calls(device: DeviceTimes) -> list[Share]:
 
 
 def _find_host_work(context: Context) -> Finding | None:
-    """Ops that the host computes beside a device; where no launch is linked to its work, they may be launching."""
-    account = context.account
+    """Ops that the host computes beside a device, or where it has one that the program does not use; where no launch is
+    linked to its work, they may be launching."""
+    account, unused = context.account, context.pace.unused_device if context.pace is not None else ""
     blindness = account.blindness if account is not None else None
-    blind = blindness.why if blindness is not None and blindness.of_devices else ""
-    if not blind and (not context.has_device or context.changes is None or not context.changes.are_launches_linked):
+    unknown = blindness.why if blindness is not None and blindness.of_devices else ""
+    unknown = f"nothing shows how fast the {unused} is" if unused else unknown
+    is_linked = context.has_device and context.changes is not None and context.changes.are_launches_linked
+    if not unknown and not is_linked:
         return None
     culprit = next((row.culprit for row in account.rows if row.cause == "host_compute"), None) if account else None
     is_random = culprit is not None and name_has(culprit.op or culprit.name, OpTrait.IS_RANDOM)
+    use = (_USE.format(unused),) if unused else actions_for(context.framework, _ON_DEVICE)
     return Finding(
         part_ms=context.cause_ms("host_compute"),
         title="Draw random numbers on the device" if is_random else "",
         share=f"{100 * context.cause_share('host_compute'):.1f} % of each step is {cause_words('host_compute')}",
         change="host_compute",
         without="computation on the host",
-        unknown=blind,
+        unknown=unknown,
         parts=("host_compute",),
-        actions=(*(_DRAW if is_random else ()), *actions_for(context.framework, _ON_DEVICE)),
+        actions=(*(_DRAW if is_random else ()), *use),
         intervals=context.intervals("host_compute"),
     )
 

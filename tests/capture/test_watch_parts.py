@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import gc
 import json
 import os
 import re
+import signal
 from array import array
 
 import pytest
@@ -15,6 +17,7 @@ from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.spool import RingSpool
 from stepscope.capture.watching.baseline import Baseline, Length
 from stepscope.capture.watching.cause import MachineLoad, find_cause
+from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.places import ThreadPlace, find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
@@ -488,3 +491,28 @@ def test_who_asked_for_the_memory_is_read_from_message_and_traceback(message, as
         load()
     where = rf"in .*load \(test_watch_parts\.py:{load.__code__.co_firstlineno + 1}\)"
     assert re.fullmatch(re.escape(f"{asked} " if asked else "") + where, describe_request(caught.value))
+
+
+def test_what_a_signal_raises_while_the_collector_runs_is_the_programs():
+    class StopError(Exception):
+        pass
+
+    def stop(*_):
+        raise StopError
+
+    meter, seen = CollectorMeter(), 0
+    before = signal.signal(signal.SIGALRM, stop)
+    meter.start()
+    try:
+        for _ in range(30):
+            signal.setitimer(signal.ITIMER_REAL, 0.001)
+            try:
+                for _ in range(1_000_000):
+                    gc.collect(0)
+            except StopError:
+                seen += 1
+    finally:
+        meter.stop()
+        signal.signal(signal.SIGALRM, before)
+
+    assert seen == 30

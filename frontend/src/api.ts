@@ -18,6 +18,8 @@ export interface Config {
   readonly version: string;
   readonly logdir: string;
   readonly capture: boolean;
+  /** Whether the server makes the file of `stepscope report`. */
+  readonly report?: boolean;
   readonly tools: readonly ToolInfo[];
   /** How names are drawn; see `categoryOf`. */
   readonly category_rules: readonly CategoryRule[];

@@ -26,7 +26,7 @@ export function parseHash(hash: string): Route {
   for (const [key, value] of new URLSearchParams(cut < 0 ? "" : text.slice(cut + 1))) params[key] = value;
   const view = placeAt(path)?.view;
   if (view?.by) params.by = view.by;
-  return { tool: view?.tool ?? (decode(path) || START), params };
+  return { tool: view?.tool ?? (decode(path).replace(/^compare$/, START) || START), params };
 }
 
 export function formatHash(route: Route): string {

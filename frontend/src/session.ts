@@ -39,6 +39,14 @@ export const listedSessions = computed<readonly SessionInfo[]>(() => {
   return (sessions.value?.sessions ?? []).filter((each) => !said[each.id]?.deleted);
 });
 
+/** When it was recorded, in Unix seconds: the time in its name, else that of its files, which copying changes. */
+export function recordedAt({ run, modified }: SessionInfo): number {
+  const found = /(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)/.exec(run)?.slice(1).map(Number);
+  if (!found) return modified;
+  const [year = 0, month = 1, ...rest] = found;
+  return new Date(year, month - 1, ...rest).getTime() / 1e3;
+}
+
 /** The title that somebody gave to a session, otherwise its run. */
 export function titleOf(info: SessionInfo): string {
   return wordsOf(info.id).title || info.run;

@@ -74,9 +74,9 @@ const USUAL = ["overview", "timeline", "advice", "steps", "input-pipeline", "op-
 
 function isShown(view: View): boolean {
   const { tool } = view;
-  if (currentView.value === view) return true;
+  if (currentView.value === view) return !isKnownToLack(tool);
   if (view.groups && session.value?.tools.find(({ name }) => name === tool)?.lacks?.includes(view.groups)) return false;
-  if (route.value.tool === tool) return true;
+  if (route.value.tool === tool) return !isKnownToLack(tool);
   if (!tools.value.some((each) => each.name === tool)) return false;
   if (tool === OVER_TIME.name && !watchedRuns.value.length) return false;
   // Where there are several hosts, their question opens on its first view, whichever answer is known first.

@@ -47,6 +47,7 @@ RUN_FIELDS: tuple[Field, ...] = (
 # How a job ended, by the id of the advice on it.
 _ENDS = {"job.hang": "hang", "job.out-of-memory": "out_of_memory", "job.too-large-request": "out_of_memory"}
 
+_BUSY = "contention"
 _NARROW = ("run", "step_ms", "verdict", "advice", "predicted_speedup", "problem")
 
 CHANGE_FIELDS: tuple[Field, ...] = (
@@ -254,13 +255,16 @@ def describe_overview(facts: Mapping[str, Any]) -> Row:
     advice = next(iter(facts["advice"]), None)
     ended = None if advice is None else _ENDS.get(advice["id"])
     has_steps = facts["steps_source"] != "none"  # else its one step is the whole capture
+    longest = next(iter(facts.get("account") or ()), None)
+    busy = longest and longest["cause"] == _BUSY  # as the sentence of the verdict begins
+    named = longest if busy or not facts["verdict_cause"] else None
     return {
         "framework": facts["environment"]["framework"],
         "steps": facts["step_time_ms"]["count"] if has_steps else 0,
         "step_ms": facts["median_step_ms"],
-        "verdict": ended or facts["verdict"],
-        "cause": facts["verdict_cause"],
-        "cause_percent": facts["verdict_percent"],
+        "verdict": ended or ("machine_busy" if busy else facts["verdict"]),
+        "cause": named["cause"] if named else facts["verdict_cause"],
+        "cause_percent": named["percent"] if named else facts["verdict_percent"],
         "advice": advice and advice["title"],
         "predicted_speedup": advice and advice["predicted_speedup"],
     }

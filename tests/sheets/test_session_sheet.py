@@ -52,7 +52,7 @@ class Page(HTMLParser):
 
 
 def sheet(path: Path, run_name: str | None = None) -> str:
-    return render_sheet(stepscope.load(path, run=run_name), "1.2", NOW)
+    return render_sheet(stepscope.load(path, run=run_name), "1.2", NOW, str(path))
 
 
 def session(folder: Path, picture: str) -> Path:

@@ -299,6 +299,17 @@ def test_nothing_is_written_beside_a_profile(client, logdir):
     assert tree() == before
 
 
+def test_the_report_of_a_session_is_a_file_to_send_where_the_server_makes_it(logdir):
+    session = "/api/sessions/{}/report"
+    client = client_of(logdir, report=lambda profile, place: f"{profile.run} in {place}")
+    one = client.get("/api/sessions").json["sessions"][0]
+    answer = client.get(session.format(one["id"]))
+
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="report.html"'
+    assert answer.text == f"{one['run']} in {one['path']}"
+    assert client_of(logdir).get(session.format(one["id"])).status_code == 404
+
+
 # -- the tools ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import { linkTo } from "../router";
 import {
   fact,
   listedSessions,
+  recordedAt,
   refreshSessions,
   session,
   sessionId,
@@ -29,7 +30,7 @@ import { setDeleted, toggleStar } from "./quickChanges";
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
 
 /** The file types of a session. */
-const FORMATS: Readonly<Record<string, string>> = { xspace: "xplane.pb", kineto: "trace.json" };
+export const FORMATS: Readonly<Record<string, string>> = { xspace: "xplane.pb", kineto: "trace.json" };
 
 export function frameworkName(name: unknown): string {
   return typeof name === "string" ? (FRAMEWORKS[name] ?? name) : "";
@@ -98,7 +99,7 @@ interface SessionListProps {
 
 /** The same function each time, so that a list scrolls when it opens and not with every letter of a search. */
 function intoView(button: HTMLButtonElement | null): void {
-  button?.scrollIntoView({ block: "nearest" });
+  button?.scrollIntoView({ block: "center" });
 }
 
 /** Likewise: a list that is drawn again leaves the focus where it is. */
@@ -146,7 +147,7 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
               <span class="muted minor breaks">
-                {when(each.modified)} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
+                {when(recordedAt(each))} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
                 {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
             </button>

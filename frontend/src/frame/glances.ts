@@ -85,13 +85,13 @@ export function useGlance<E extends Element>(id: string) {
 const WIDTH = 64;
 const HEIGHT = 18;
 
-/** Step times as a line in a box of 64 x 18, from zero. */
+/** Step times as an area in a box of 64 x 18, from zero. */
 export function sparkline(times: readonly number[]): string {
   if (times.length < 2) return "";
   const longest = Math.max(...times);
   if (!(longest > 0)) return "";
   const x = (at: number) => ((at * WIDTH) / (times.length - 1)).toFixed(1);
-  return times
-    .map((time, at) => `${at ? "L" : "M"}${x(at)} ${(HEIGHT - 1 - (time / longest) * (HEIGHT - 3)).toFixed(1)}`)
-    .join("");
+  const bottom = HEIGHT - 1;
+  const tops = times.map((time, at) => `L${x(at)} ${(bottom - (time / longest) * (HEIGHT - 3)).toFixed(1)}`);
+  return `M0 ${bottom}${tops.join("")}L${WIDTH} ${bottom}Z`;
 }

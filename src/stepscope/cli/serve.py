@@ -59,6 +59,7 @@ def serve(
     allowed_hosts: Sequence[str] = (),
 ) -> None:
     """Serves a logdir until the process is interrupted."""
+    from stepscope.cli.report import render
     from stepscope.web import serving
     from stepscope.web.catalogue import Root
     from stepscope.web.hosts import own_names
@@ -67,7 +68,7 @@ def serve(
 
     share_heap()
     gc.enable()  # a server lives long; see `stepscope.cli.main.main`
-    options = SiteOptions([Root(logdir)], host_names=own_names(host, allowed_hosts), opens_newest=True)
+    options = SiteOptions([Root(logdir)], host_names=own_names(host, allowed_hosts), opens_newest=True, report=render)
     bound = serving.bind_socket(host, port)
     _report_other_port(port, bound.getsockname()[1])
     address = serving.page_url(bound)

@@ -95,6 +95,7 @@ def serve_team(
 
         serve_warm(logdirs)
         return
+    from stepscope.cli.report import render
     from stepscope.web import serving
     from stepscope.web.auth.gate import Gate, GateOptions
     from stepscope.web.auth.log import write_request
@@ -114,7 +115,7 @@ def serve_team(
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="stepscope: %(message)s")
     roots = [parse_root(text) for text in logdirs]
     names = own_names(host, allowed_host or ())
-    site = Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links))
+    site = Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links, report=render))
     bound = serving.bind_socket(host, port, tries=1)
     gate = Gate(GateOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
     server = serving.PageServer(site, bound, gate, tls, write_request if log else None)

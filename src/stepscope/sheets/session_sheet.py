@@ -44,13 +44,14 @@ figure { margin: .6rem 0; overflow-x: auto }
 """
 
 
-def render_sheet(profile: LoadedProfile, version: str, now: datetime.datetime) -> str:
+def render_sheet(profile: LoadedProfile, version: str, now: datetime.datetime, place: str) -> str:
     """The file.
 
     Args:
         profile: the session.
         version: that of Stepscope.
         now: when the file is made.
+        place: what to call the profile's path.
 
     Raises:
         InputError: no host of the session can be read.
@@ -58,8 +59,8 @@ def render_sheet(profile: LoadedProfile, version: str, now: datetime.datetime) -
     overview = cast("OverviewReport", profile.overview())
     title = f"{profile.run}: {overview.verdict.name.replace('_', ' ')}"
     made = [
-        f"Made by Stepscope {version} on {now:%Y-%m-%d %H:%M} from {profile.path}.",
-        f"More: stepscope open {profile.path}",
+        f"Made by Stepscope {version} on {now:%Y-%m-%d %H:%M} from {place}.",
+        f"More: stepscope open {place}",
     ]
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     head += f"{_tag('title', title)}<style>{_PLAIN}</style>"

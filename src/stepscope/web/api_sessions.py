@@ -12,7 +12,7 @@ from stepscope.analysis.registry import all_tools
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.vocabulary.categories import CATEGORY_RULES
-from stepscope.web.answers import Answer, error_json, json_answer
+from stepscope.web.answers import Answer, Refused, error_json, json_answer
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, HostProgress, OpenSession
 from stepscope.web.routes import Route, read_integer
@@ -33,6 +33,7 @@ def config(site: Site, request: Request) -> Answer:
             "logdir": ", ".join(shown_path(site, root.path) for root in site.options.roots),
             "embedded": site.options.embedded,
             "capture": site.captures.is_available,
+            "report": site.options.report is not None,
             "tools": tools,
             "category_rules": [rule._asdict() for rule in CATEGORY_RULES],
         }
@@ -154,9 +155,21 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
     return facts | {"duration_ms": facts.pop("capture_ms")}
 
 
+def report_file(site: Site, request: Request, session: str) -> Answer:
+    """Answers with a session's report, as a file to send."""
+    if site.options.report is None:
+        raise Refused(404, "this server makes no reports", "run stepscope report")
+    opened = site.opened(session)
+    with opened.working():
+        page = site.options.report(opened.profile, shown_path(site, opened.profile.path))
+    named = {"Content-Disposition": 'attachment; filename="report.html"'}
+    return Answer(page.encode("utf-8", "replace"), "text/html", headers=named)
+
+
 ROUTES = (
     Route("/api/config", config),
     Route("/api/sessions", sessions),
     Route("/api/sessions/<session>", session),
+    Route("/api/sessions/<session>/report", report_file),
     Route("/api/glances", glances),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Literal
 
@@ -54,6 +54,7 @@ class SiteOptions:
         is_shared: people beside the one who started it see it: answers name no folder of this machine.
         opens_newest: loads the newest session before it is requested: the page shows it first.
         follows_links: whether links may lead out of the logdirs.
+        report: makes the file of `stepscope report` of a profile that is called by a place; None if it offers none.
     """
 
     roots: Sequence[Root]
@@ -64,6 +65,7 @@ class SiteOptions:
     is_shared: bool = False
     opens_newest: bool = False
     follows_links: bool = True
+    report: Callable[[LoadedProfile, str], str] | None = None
 
 
 class Site:

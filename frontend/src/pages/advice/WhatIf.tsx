@@ -5,7 +5,7 @@ import { duration } from "../../format";
 import { answerAddress, sessionId } from "../../session";
 import { termText } from "../../terms";
 import { Code, Failed, Loading, sentence } from "../../ui/basics";
-import { Dialog } from "../../ui/dialog";
+import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
 import type { OverviewReport } from "../shared/reports";
 
@@ -26,25 +26,33 @@ interface Part {
 
 const WHOLE = 100;
 const REST_MS = 300;
+/** The part that limits the step is gone at first; computing can only take less. */
+const COMPUTES = ["device_compute", "host_compute"];
+const HALF = 50;
+/** Smaller parts of the step have no slider. */
+const LEAST_PERCENT = 1;
 
 export default function WhatIf({ onClose }: { onClose: () => void }) {
   const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
   const [own, setOwn] = useState<readonly string[]>([]);
   const [shares, setShares] = useState<Readonly<Record<string, number>>>({});
-  const causes = overview.state === "ready" ? (overview.data.report.account ?? []) : [];
+  const report = overview.state === "ready" ? overview.data.report : null;
   const parts: Part[] = [
-    ...causes
-      .filter((cause) => cause.cause !== "unknown" && cause.ms > 0)
+    ...(report?.account ?? [])
+      .filter((cause) => cause.cause !== "unknown" && Number(cause.percent) >= LEAST_PERCENT)
       .map((cause) => ({
         name: cause.cause,
         label: termText(cause.cause),
-        note: `${duration(cause.ms)}${cause.culprit ? `, most of it ${cause.culprit.name}` : ""}`,
+        note: `${duration(cause.ms)}${cause.culprit ? `, most of it ${cause.culprit.name.replace(/#.*/, "")}` : ""}`,
       })),
     ...own.map((name) => ({ name, label: name, note: "" })),
   ];
-  const changes = Object.entries(shares).filter(([, share]) => share !== WHOLE);
+  const first = parts.find(({ name }) => name === report?.verdict_cause) ?? parts[0];
+  const shareOf = ({ name }: Part) =>
+    shares[name] ?? (name !== first?.name ? WHOLE : COMPUTES.includes(name) ? HALF : 0);
+  const changes = parts.map((part) => [part.name, shareOf(part)] as const).filter(([, share]) => share !== WHOLE);
   return (
-    <Dialog title="What if a part took less time?" onClose={onClose} class="whatif">
+    <Drawer title="What if a part took less time?" onClose={onClose}>
       <p class="muted">
         Choose how much of a part’s time stays. The recorded steps are replayed with that change, so what overlaps is
         counted once.
@@ -54,14 +62,14 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
           <PartRow
             key={part.name}
             part={part}
-            share={shares[part.name] ?? WHOLE}
+            share={shareOf(part)}
             setShare={(share) => setShares({ ...shares, [part.name]: share })}
           />
         ))}
       </ul>
       <AddPart add={(name) => own.includes(name) || setOwn([...own, name])} />
       <PredictionOf changes={changes} />
-    </Dialog>
+    </Drawer>
   );
 }
 
@@ -154,6 +162,9 @@ function Predicted(found: Prediction) {
           <span>{`${isMost ? "at least " : ""}${found.predicted_speedup}× faster`}</span>
         )}
       </p>
+      <div class="hbar-track below-m">
+        <span style={{ width: `${(100 * then) / Math.max(now, then)}%`, background: "var(--good)" }} />
+      </div>
       {least !== null && most !== null && !isMost && (
         <p class="muted">{`between ${duration(least)} and ${duration(most)} a step`}</p>
       )}

@@ -2,7 +2,7 @@ import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
 import { duration } from "../../format";
 import { findInTimeline } from "../../links";
-import { docOf, type TableOf, tableOf } from "../../sections";
+import { type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -67,51 +67,32 @@ function firstKernel(table: TableOf<"sequences", "rows">, row: number) {
 }
 
 function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
-  if (!table?.columns) return null;
-  const value = (name: "host_us" | "launches_saved" | "count", row: number) =>
-    Number(table.columns?.[name]?.[row] ?? 0);
-  const rows = Array.from({ length: Math.min(table.row_count, MOST_CHAINS) }, (_, row) => row);
-  const isStarted = value("host_us", 0) > 0;
-  const facts = (row: number) =>
-    [
-      ...(isStarted ? [["host_us", "Host time", `${duration(value("host_us", row) / 1e3)} on the host`] as const] : []),
-      ["count", "Count", `${value("count", row).toLocaleString("en-US")} times`] as const,
-      [
-        "launches_saved",
-        "Launches saved",
-        `${value("launches_saved", row).toLocaleString("en-US")} launches fewer`,
-      ] as const,
-    ] as const;
+  const { columns, row_count } = table;
+  if (!columns) return null;
+  const value = (name: "host_us" | "launches_saved" | "count", row: number) => Number(columns[name]?.[row] ?? 0);
   return (
-    <ol class="chains" data-marks={rows.length}>
-      {rows.map((row) => (
-        <li key={row}>
-          <div class="chain-facts list muted minor">
-            {facts(row).map(([name, label, text], at) => (
-              <span
-                key={name}
-                class={at ? "" : "strong"}
-                tabIndex={0}
-                {...hint(label, docOf(table, name), String(value(name, row)))}
-              >
-                {text}
-              </span>
-            ))}
-          </div>
-          <Chain kernels={split(kernelsOf(table, row))} ops={String(table.columns?.ops?.[row] ?? "").split(ARROW)} />
-          {firstKernel(table, row).map((link) => (
-            <a
-              key={link.href}
-              class="icon-button small"
-              href={link.href}
-              aria-label={link.label}
-              {...hint(link.label, "")}
-            >
-              <Icon name="arrow" size={14} />
-            </a>
-          ))}
-        </li>
-      ))}
+    <ol class="chains" data-marks={Math.min(row_count, MOST_CHAINS)}>
+      {Array.from({ length: Math.min(row_count, MOST_CHAINS) }, (_, row) => {
+        const [times, fewer] = [value("count", row), value("launches_saved", row)].map((each) =>
+          each.toLocaleString("en-US"),
+        );
+        const [link] = firstKernel(table, row);
+        return (
+          <li key={row}>
+            <div class="chain-facts list muted minor">
+              {value("host_us", row) > 0 && <strong>{duration(value("host_us", row) / 1e3)} on the host</strong>}
+              <span>{times} times</span>
+              <span>{fewer} launches fewer</span>
+            </div>
+            <Chain kernels={split(kernelsOf(table, row))} ops={String(columns.ops?.[row] ?? "").split(ARROW)} />
+            {link && (
+              <a class="icon-button small" href={link.href} aria-label={link.label} {...hint(link.label, "")}>
+                <Icon name="arrow" size={14} />
+              </a>
+            )}
+          </li>
+        );
+      })}
     </ol>
   );
 }

@@ -4,12 +4,12 @@ import { useMemo, useState } from "preact/hooks";
 import { type SessionInfo, type TableSection, useResource } from "../../api";
 import { colourOfCause } from "../../design/causes";
 import { palette } from "../../design/theme";
-import { duration, percent, UNKNOWN, when } from "../../format";
+import { bytes, duration, percent, UNKNOWN, when } from "../../format";
 import { awaited, type Glance, useGlance } from "../../frame/glances";
-import { frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
+import { FORMATS, frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
 import { linkTo, route, setParams } from "../../router";
-import { listedSessions, refreshSessions, sessions, titleOf } from "../../session";
+import { listedSessions, recordedAt, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
 import { Failed, Loading } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
@@ -145,8 +145,14 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
         </td>
       )}
       <td class="number">{info.hosts.length}</td>
-      <td>{frameworkName(glance?.framework) || UNKNOWN}</td>
-      <td class="muted">{when(info.modified)}</td>
+      <td>
+        {frameworkName(glance?.framework) || (
+          <span class="muted">
+            {`${info.formats.map((each) => FORMATS[each] ?? each).join(", ")}, ${bytes(info.bytes)}`}
+          </span>
+        )}
+      </td>
+      <td class="muted">{when(recordedAt(info))}</td>
     </tr>
   );
 }
@@ -165,9 +171,9 @@ function Known({ glance }: { glance: Glance }) {
         {cause && (
           <>
             <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} />
-            {`\u00a0${termText(cause)} `}
-            {typeof share === "number" && percent(share)}
-            {typeof long === "number" && <span class="muted">{` of a step of ${duration(long)}`}</span>}
+            {`\u00a0${termText(cause).replace(" ", "\u00a0")} `}
+            {typeof share === "number" && percent(share).replace(" ", "\u00a0")}
+            {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>
         )}
         {!cause && glance.verdict !== "unknown" && <span class="breaks">{glance.advice}</span>}

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
 import { linkTo } from "../../router";
 import type { ReportOf, ToolName } from "../../sections";
-import { answerAddress, chosenPart, host, otherId, session, sessionId, steps } from "../../session";
+import { answerAddress, chosenPart, config, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
 import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basics";
 import { FileMenu } from "../../ui/FileMenu";
@@ -143,9 +143,14 @@ function Exports({ tool }: { tool: string }) {
   const id = sessionId.value;
   if (!id) return null;
   const query = { host: host.value, steps: steps.value };
-  const files = FORMATS.map(([suffix, label]) => ({
+  const report = {
+    label: "HTML report, to send",
+    name: "report.html",
+    href: `api/sessions/${encodeURIComponent(id)}/report`,
+  };
+  const tables = FORMATS.map(([suffix, label]) => ({
     ...{ label, name: `${tool}.${suffix}` },
     href: address(toolAddress(id, tool, `.${suffix}`), query),
   }));
-  return <FileMenu label="Export" text="Export" files={files} />;
+  return <FileMenu label="Export" text="Export" files={config.value?.report ? [report, ...tables] : tables} />;
 }

@@ -87,6 +87,7 @@ export interface OverviewReport extends Report {
   readonly steps_source: string;
   readonly steps_how: string;
   readonly verdict: string;
+  readonly verdict_cause: string | null;
   readonly verdict_text: string;
   readonly verdict_evidence: readonly string[];
   /** The step that the account is of; null without steps. */

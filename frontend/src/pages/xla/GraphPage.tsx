@@ -17,9 +17,8 @@ import { ParamChoice } from "../../ui/ParamChoice";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
-import { ofAllDevices } from "../summary/topOps";
 import { GraphPicture } from "./GraphPicture";
-import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, search } from "./graphData";
+import { type Found, type GraphNode, hloAddress, type Picture, type ProgramEntry, runMs, search } from "./graphData";
 
 const MOST_HOPS = 8;
 const USUAL_HOPS = 2;
@@ -46,7 +45,7 @@ export default function GraphView({ report, sections }: ToolAnswer<"graph-viewer
       {programs.state === "ready" && (
         <Findings
           lines={[pathSentence(programs.data)]}
-          meaning={hint("Time of the program", "self time of its instructions, over all of its runs")}
+          meaning={hint("Time of a program", "self time of its instructions, over all of its runs and devices")}
         />
       )}
       {programs.state === "loading" && <Loading what="Listing the programs" />}
@@ -68,13 +67,13 @@ export default function GraphView({ report, sections }: ToolAnswer<"graph-viewer
   );
 }
 
-/** What the expensive path of the longest program takes of the program. */
+/** What the longest program takes of all. */
 function pathSentence(programs: readonly ProgramEntry[]): string {
   const [longest] = [...programs].sort((one, other) => (other.self_us ?? 0) - (one.self_us ?? 0));
   if (!longest?.self_us) return "";
-  const count = programs.length === 1 ? "it is the only program" : `the longest of ${programs.length} programs`;
-  const times = [duration(longest.self_us / 1e3), ofAllDevices()].filter(Boolean).join(" on ");
-  return `\`${longest.program}\` takes ${times}; ${count}, its expensive path first`;
+  if (programs.length === 1) return `\`${longest.program}\` is the only program, its expensive path first`;
+  const share = percent((100 * longest.self_us) / programs.reduce((sum, { self_us }) => sum + (self_us ?? 0), 0));
+  return `\`${longest.program}\` takes ${share} of the time of ${programs.length} programs; its expensive path first`;
 }
 
 interface GraphCardProps {
@@ -180,7 +179,7 @@ function summary(picture: Picture, view: View): string {
   const shown = picture.nodes.length.toLocaleString("en-US");
   if (view === "around" || !picture.self_us) return `${all}, ${picture.cut ? "the nearest " : ""}${shown} shown`;
   const share = percent((100 * picture.path_us) / picture.self_us);
-  const path = `${duration(picture.path_us / 1e3)} on the longest path, ${share} of the program`;
+  const path = `${share} of the program’s time is on the longest path`;
   return `${path}; ${all}, shown are the ${shown} on that path that take most time`;
 }
 
@@ -189,10 +188,7 @@ function ProgramPicker({ programs, chosen }: { programs: readonly ProgramEntry[]
     <Choice
       label="Program"
       value={chosen}
-      options={programs.map(({ program, self_us }) => [
-        program,
-        `${program}: ${self_us ? duration(self_us / 1e3) : "did not run"}`,
-      ])}
+      options={programs.map(({ program, self_us }) => [program, self_us ? program : `${program}: did not run`])}
       onChange={(program) => setParams({ program, node: null, at: null, open: null, view: null }, "push")}
     />
   );
@@ -270,7 +266,7 @@ function Search({ session, query, onPick }: QueryProps & { onPick: (node: GraphN
               >
                 <span>{node.name}</span>
                 <span class="muted">
-                  {node.self_us ? `${duration(node.self_us / 1e3)} · ` : ""}
+                  {node.self_us ? `${duration(runMs(node))} · ` : ""}
                   {node.framework_op || node.category}
                 </span>
               </button>
@@ -301,19 +297,28 @@ function Details({ picture, chosen, onCentre, onToggle, meaning }: DetailsProps)
   const slowest = picture.nodes.reduce<GraphNode | null>((a, b) => (a && a.self_us >= b.self_us ? a : b), null);
   const node = nodes.get(chosen ?? picture.centre) ?? slowest;
   if (!node) return null;
+  const edges = [picture, ...Object.values(picture.inside)].flatMap((part) => part.edges);
+  const near = (ids: readonly number[]) => ids.flatMap((id) => nodes.get(id) ?? []);
+  const before = near(edges.filter(([, to]) => to === node.id).map(([from]) => from));
   const share = percent((100 * node.self_us) / Math.max(picture.self_us, 1e-9));
   const lines: (readonly [string, string, string])[] = [
     ["Category", node.category, meaning("category")],
     ["Shape", node.shape, meaning("shape")],
-    ["Self time", node.self_us ? `${duration(node.self_us / 1e3)} (${share})` : "none", meaning("self_us")],
+    ["Self time", node.self_us ? `${duration(runMs(node))} a run (${share})` : "none", meaning("self_us")],
     ["Count", node.occurrences ? node.occurrences.toLocaleString("en-US") : "–", meaning("occurrences")],
-    ["Operations", node.flops === null ? "unknown" : `${operations(node.flops)} a run`, meaning("flops")],
-    ["Memory moved", node.bytes === null ? "unknown" : `${bytes(node.bytes)} a run`, meaning("bytes")],
-    ["Framework op", node.framework_op || "–", meaning("framework_op")],
-    ["Source", node.source || "–", meaning("source")],
+    ...(node.flops === 0
+      ? []
+      : [
+          [
+            "Operations",
+            node.flops === null ? "unknown" : `${operations(node.flops)} a run`,
+            meaning("flops"),
+          ] as const,
+        ]),
+    ["Memory moved", movedText(node, before), meaning("bytes")],
+    ...(node.framework_op ? [["Framework op", node.framework_op, meaning("framework_op")] as const] : []),
+    ...(node.source ? [["Source", node.source, meaning("source")] as const] : []),
   ];
-  const edges = [picture, ...Object.values(picture.inside)].flatMap((part) => part.edges);
-  const near = (ids: readonly number[]) => ids.flatMap((id) => nodes.get(id) ?? []);
   return (
     <aside class="hlo-details" aria-label="The chosen instruction">
       <h3>
@@ -342,10 +347,22 @@ function Details({ picture, chosen, onCentre, onToggle, meaning }: DetailsProps)
           </div>
         ))}
       </dl>
-      <Neighbours title="Takes" nodes={near(edges.filter(([, to]) => to === node.id).map(([from]) => from))} />
+      <Neighbours title="Takes" nodes={before} />
       <Neighbours title="Is taken by" nodes={near(edges.filter(([from]) => from === node.id).map(([, to]) => to))} />
     </aside>
   );
+}
+
+/** What XLA writes of memory of the host, in the layout of a shape. */
+const ON_HOST = /S\(5\)/;
+
+/** What a run moves; a wait for a copy moves what its start, among the nodes before it, set out to read and write. */
+function movedText(node: GraphNode, before: readonly GraphNode[]): string {
+  const start = before.find(({ category }) => node.category === "copy-done" && category === "copy-start");
+  if (!start?.bytes) return node.bytes === null ? "unknown" : `${bytes(node.bytes)} a run`;
+  const where = !ON_HOST.test(start.shape) ? "" : ON_HOST.test(node.shape) ? " to the host" : " from the host";
+  const rate = `${bytes((start.bytes / 2 / (runMs(start) + runMs(node))) * 1e3)}/s`;
+  return `${bytes(start.bytes / 2)}${where} a run, ${rate} or less`;
 }
 
 function Neighbours({ title, nodes }: { title: string; nodes: readonly GraphNode[] }) {

@@ -6,7 +6,7 @@ import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { bytes, duration } from "../../format";
 import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
-import type { GraphNode, Picture } from "./graphData";
+import { type GraphNode, type Picture, runMs } from "./graphData";
 import { BOX, curve, type PlacedNode, type PlacedPart, placePicture } from "./graphLayout";
 
 interface GraphPictureProps {
@@ -198,7 +198,7 @@ function NodeBox(props: { placed: PlacedNode; picture: Picture; chosen: number |
     node.id === picture.centre && "centre",
     !node.self_us && "untimed",
   ];
-  const time = node.self_us ? duration(node.self_us / 1e3) : "";
+  const time = node.self_us ? duration(runMs(node)) : "";
   const keys = (event: KeyboardEvent) => {
     if (event.key === "Enter" || event.key === " ") on.onChoose(node);
     else if (event.key === "o" && node.opens) on.onToggle(node);
@@ -213,7 +213,7 @@ function NodeBox(props: { placed: PlacedNode; picture: Picture; chosen: number |
         tabIndex={0}
         aria-pressed={node.id === chosen}
         aria-label={`${node.name}, ${node.category}, ${node.shape}${time ? `, ${time}` : ""}`}
-        {...hint(node.name, `${node.category} ${node.shape}`, time && `self time ${node.self_us} µs`)}
+        {...hint(node.name, `${node.category} ${node.shape}`, time && `self time of a run ${1e3 * runMs(node)} µs`)}
         onClick={() => on.onChoose(node)}
         onDblClick={() => on.onCentre(node)}
         onKeyDown={keys}
@@ -221,7 +221,7 @@ function NodeBox(props: { placed: PlacedNode; picture: Picture; chosen: number |
         <rect class="hlo-box" width={width} height={height} rx="7" />
         <rect class="hlo-kind" width="5" height={height} rx="2" fill={CATEGORY_COLOUR[categoryOf(node.category)]} />
         <text x="14" y="20" class="graph-name">
-          {cut(node.name, time ? 18 : 26)}
+          {cut(node.name, time ? (node.opens ? 15 : 18) : 26)}
         </text>
         {time && (
           <text x={width - (node.opens ? 30 : 10)} y="20" text-anchor="end" class="hlo-time">

@@ -6,8 +6,9 @@ import { hint } from "../../ui/hint";
 import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
+import { sharesSentence } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
-import { barsOf, longestOf, OF_MATCHES, workSentence } from "./hloBars";
+import { barsOf, longestOf, OF_MATCHES, ofDevices } from "./hloBars";
 
 export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   const rows = tableOf(sections, "rows");
@@ -24,12 +25,12 @@ export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   return (
     <>
       <Findings
-        lines={[workSentence(longest)]}
+        lines={[sharesSentence(longest, "the device time")]}
         meaning={hint("Share of the device time", fieldOf(rows, "self_percent").doc)}
       />
       <RankedCard
         title="Self time by instruction"
-        note="each leads to its longest run"
+        note={["each leads to its longest run", ofDevices()].filter(Boolean).join("; ")}
         actions={<a href={linkTo("op-profile")}>As trees</a>}
         field={fieldOf(rows, "self_us")}
         rows={barsOf(longest)}

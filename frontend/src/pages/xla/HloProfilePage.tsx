@@ -7,8 +7,9 @@ import { hint } from "../../ui/hint";
 import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
+import { sharesSentence } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
-import { barsOf, longestOf, OF_MATCHES, type Work, workSentence } from "./hloBars";
+import { barsOf, longestOf, OF_MATCHES, ofDevices, type Work } from "./hloBars";
 
 /** The tree whose first level is drawn: what kind of work it is. */
 const DRAWN = "category";
@@ -20,7 +21,7 @@ function outside(work: readonly Work[]): RankedRow[] {
   const share = 100 - work.reduce((sum, each) => sum + (each.percent ?? 0), 0);
   const [first] = work;
   if (!first?.percent || share < 0.05) return [];
-  const ms = (first.self_us / 1e3) * (share / first.percent);
+  const ms = Number(barsOf([first])[0]?.ms) * (share / first.percent);
   const label = "no XLA program: copies, other kernels";
   return [{ key: "outside", label, ms, percent: share, colour: CATEGORY_COLOUR.other, href: null }];
 }
@@ -43,11 +44,12 @@ export default function HloProfile({ report, sections }: ToolAnswer<"op-profile"
   return (
     <>
       <Findings
-        lines={[workSentence(longest)]}
+        lines={[sharesSentence(longest, "the device time")]}
         meaning={hint("Share of the device time", fieldOf(section, "self_percent").doc)}
       />
       <RankedCard
         title="Device time by category"
+        note={ofDevices()}
         actions={<a href={linkTo("hlo-stats")}>All instructions</a>}
         field={fieldOf(section, "self_us")}
         rows={[...barsOf(longest), ...outside(longest)]}

@@ -22,7 +22,7 @@ import { type TableData, toRows } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
 import { Card, Segmented } from "../../ui/basics";
-import { Choice, IconButton } from "../../ui/controls";
+import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
@@ -30,7 +30,6 @@ import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
 import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 
-const MOST_POINTS = 3000;
 const LINKS = ["communication", "transfer"];
 
 /** Shares of the time, in percent: below the first an op has no mark, below the second nobody asks what limits it. */
@@ -127,14 +126,10 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
   const all = useMemo(() => (rows.state === "ready" ? toRows<RoofPoint>(rows.data) : []), [rows]);
   const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
   const points = useMemo(
-    () =>
-      drawable(ofKind)
-        .filter(({ self_percent: share }) => (share ?? 0) >= LEAST_PERCENT)
-        .slice(0, MOST_POINTS),
+    () => drawable(ofKind).filter(({ self_percent: share }) => (share ?? 0) >= LEAST_PERCENT),
     [ofKind],
   );
-  const devices = [...new Set((report.roofs ?? []).map((roof) => String(roof.device)))];
-  const device = devices.find((each) => each === params.device) ?? devices[0];
+  const device = report.roofs?.[0]?.device; // with several kinds of devices, of the first
   const roofs = useMemo(
     () => usedRoofs((report.roofs ?? []).filter((roof) => roof.device === device) as readonly Roof[], points),
     [report, device, points],
@@ -158,27 +153,17 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
       title="Roofline"
       note={device ?? "no roofs: the peaks of the device are not known"}
       actions={
-        <>
-          {devices.length > 1 && (
-            <Choice
-              label="Device"
-              value={device ?? ""}
-              options={devices}
-              onChange={(chosen) => setParams({ device: chosen })}
-            />
-          )}
-          {some && (
-            <Segmented
-              label="What is drawn"
-              value={shown}
-              options={[
-                { value: "op", label: "Ops" },
-                { value: "program", label: "Programs" },
-              ]}
-              onChange={(value) => setParams({ show: value === "program" ? "programs" : null, at: null })}
-            />
-          )}
-        </>
+        some && (
+          <Segmented
+            label="What is drawn"
+            value={shown}
+            options={[
+              { value: "op", label: "Ops" },
+              { value: "program", label: "Programs" },
+            ]}
+            onChange={(value) => setParams({ show: value === "program" ? "programs" : null, at: null })}
+          />
+        )
       }
     >
       <Chart

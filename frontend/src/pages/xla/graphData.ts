@@ -43,6 +43,9 @@ export interface ProgramEntry {
   readonly self_us: number;
 }
 
+/** The time of one run of an instruction, in ms; instructions run on several devices and many times. */
+export const runMs = ({ self_us, occurrences }: GraphNode): number => self_us / 1e3 / Math.max(1, occurrences);
+
 export interface Found {
   readonly nodes: readonly GraphNode[];
   readonly cut: boolean;

@@ -353,7 +353,6 @@ function ColumnsShape({ columns, frame: { toX, toY } }: { columns: Columns; fram
 function shapeOf({ shape, size }: Dot, x: number, y: number): string {
   const r = size / 2;
   if (shape === "circle") return `M${x - r} ${y}a${r} ${r} 0 1 0 ${size} 0a${r} ${r} 0 1 0 ${-size} 0z`;
-  if (shape === "diamond") return `M${x} ${y - r}l${r} ${r}l${-r} ${r}l${-r} ${-r}z`;
   return `M${x} ${y - r}L${x + r} ${y + r}H${x - r}z`;
 }
 

@@ -53,7 +53,7 @@ export function memoryOverTime(events: readonly MemoryEvent[], { peak_ms, withFr
     ...(withFree && has("free_bytes") ? [area("Free", sizes("free_bytes"), MEMORY_COLOUR.free, 0.22)] : []),
   ];
   const reserved = has("reserved_bytes") ? sizes("reserved_bytes") : null;
-  const fragmented = has("fragmentation_percent") ? sizes("fragmentation_percent") : null;
+  const fragmented = withFree && has("fragmentation_percent") ? sizes("fragmentation_percent") : null;
   const { reserved: reservedColour, fragmentation } = MEMORY_COLOUR;
   return {
     x: numbers(spanOf(x), momentsUpTo(x.at(-1) ?? 0)),

@@ -42,7 +42,7 @@ export interface Dot {
   readonly y: number;
   /** Across, in pixels. */
   readonly size: number;
-  readonly shape: "circle" | "triangle" | "diamond";
+  readonly shape: "circle" | "triangle";
   readonly colour: string;
   readonly edge: string;
   readonly edgeWidth: number;

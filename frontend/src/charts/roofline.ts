@@ -175,8 +175,8 @@ function dotOf(point: RoofPoint, longest: number, { palette, picked }: RooflineL
   return {
     ...{ x, y },
     size: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(longest ? point.self_us / longest : 0),
-    shape: isAbove ? "triangle" : point.kind === "program" ? "diamond" : "circle",
-    colour: point.kind === "program" ? palette.text : CATEGORY_COLOUR[categoryOf(point.category)],
+    shape: isAbove ? "triangle" : "circle",
+    colour: CATEGORY_COLOUR[categoryOf(point.category)],
     edge: isPicked ? palette.accent : isAbove ? palette.trouble : palette.surface,
     edgeWidth: isPicked ? 3 : isAbove ? 2 : 1,
     isFaint: picked !== null && !isPicked,
@@ -201,7 +201,7 @@ export function rate(gflops: number | null): string {
 function pointPopup(point: RoofPoint): Popup {
   const share = (value: number | null) => (value === null ? UNKNOWN : percent(value));
   const lines = [
-    { name: "Kind", value: point.kind === "program" ? "program" : point.category },
+    { name: "Kind", value: point.category },
     { name: "Self time", value: duration(point.self_us / 1e3), note: share(point.self_percent) },
     { name: "Achieved", value: rate(point.gflop_per_s) },
     { name: "Its roof", value: rate(point.roof_gflop_per_s) },

@@ -199,6 +199,7 @@ function Peak({ memory, meaning }: { memory: Memory; meaning: string }) {
       >
         {`At its peak, ${full} is in use${most ? `: ${most}` : ""}`}
         {at != null && <span class="muted">{`, ${duration(at)} into the capture`}</span>}
+        {capacity && 2 * inUse < capacity && <span class="muted">; memory is no limit</span>}
       </p>
       <StackedBars
         label="What the memory in use at the peak is for"
@@ -285,7 +286,7 @@ function MemoryLegend({ events, withFree }: { events: readonly MemoryEvent[]; wi
     ["Heap", MEMORY_COLOUR.heap, true],
     ["Free", MEMORY_COLOUR.free, withFree && has("free_bytes")],
     ["Reserved by the allocator", MEMORY_COLOUR.reserved, has("reserved_bytes")],
-    ["Fragmentation, %", MEMORY_COLOUR.fragmentation, has("fragmentation_percent")],
+    ["Fragmentation, %", MEMORY_COLOUR.fragmentation, withFree && has("fragmentation_percent")],
   ];
   const shown = entries.filter(([, , isShown]) => isShown);
   return <Legend entries={shown.map(([label, colour]) => ({ key: label, label, colour }))} />;

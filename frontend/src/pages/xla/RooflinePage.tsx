@@ -14,14 +14,13 @@ import {
 } from "../../charts/roofline";
 import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
-import { findInTimeline } from "../../links";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { type TableData, toRows } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
-import { Card, Segmented } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -121,10 +120,9 @@ function usualColumns(rows: readonly RowOf<"roofline", "rows">[]): string[] {
 
 function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report" | "sections">) {
   const params = route.value.params;
-  const shown = params.show === "programs" ? "program" : "op";
   const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));
   const all = useMemo(() => (rows.state === "ready" ? toRows<RoofPoint>(rows.data) : []), [rows]);
-  const ofKind = useMemo(() => all.filter((point) => point.kind === shown), [all, shown]);
+  const ofKind = useMemo(() => all.filter((point) => point.kind === "op"), [all]);
   const points = useMemo(
     () => drawable(ofKind).filter(({ self_percent: share }) => (share ?? 0) >= LEAST_PERCENT),
     [ofKind],
@@ -146,31 +144,11 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
   ).length;
   const unknown = ofKind.length - drawable(ofKind).length - moving;
   const small = drawable(ofKind).length - points.length;
-  const some = all.some((point) => point.kind === "program");
-  if (rows.state === "ready" && !points.length && !some) return null;
+  if (rows.state === "ready" && !points.length) return null;
   return (
-    <Card
-      title="Roofline"
-      note={device ?? "no roofs: the peaks of the device are not known"}
-      actions={
-        some && (
-          <Segmented
-            label="What is drawn"
-            value={shown}
-            options={[
-              { value: "op", label: "Ops" },
-              { value: "program", label: "Programs" },
-            ]}
-            onChange={(value) => setParams({ show: value === "program" ? "programs" : null, at: null })}
-          />
-        )
-      }
-    >
+    <Card title="Roofline" note={device ?? "no roofs: the peaks of the device are not known"}>
       <Chart
-        label={
-          `${points.length} ${shown === "op" ? "ops" : "programs"} ` +
-          "by operations per second and operations per byte"
-        }
+        label={`${points.length} ops by operations per second and operations per byte`}
         plot={plot}
         height={420}
         marks={points.length}
@@ -221,11 +199,6 @@ function Picked({ point }: { point: RoofPoint }) {
       <button type="button" class="button" onClick={showRow}>
         Show its row <Icon name="arrow" size={16} />
       </button>
-      {point.kind === "op" && (
-        <a class="button quiet" href={findInTimeline(point.name)}>
-          In the timeline <Icon name="arrow" size={16} />
-        </a>
-      )}
       <IconButton
         icon="close"
         label="Clear the selection"

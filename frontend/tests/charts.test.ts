@@ -57,6 +57,7 @@ describe("memory over time", () => {
       free_bytes: null,
       fragmentation_percent: null,
     },
+    ...{ memory: null, host: null, reserved_bytes: null },
     time_ms,
     in_use_bytes: 5,
     heap_bytes: heap,

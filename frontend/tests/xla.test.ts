@@ -126,7 +126,7 @@ const point = (more: Partial<RoofPoint>): RoofPoint => ({
     efficiency_percent: 10,
     roof_gflop_per_s: 10_000,
   },
-  ...{ bound_by: "compute", precision: "bf16" },
+  ...{ bound_by: "compute", precision: "bf16", program: null, shapes: null, occurrences: 1, flops: null, bytes: null },
   ...more,
 });
 const compute = (name: string, tflop_per_s: number): Roof => ({

@@ -1,25 +1,10 @@
 /** Memory in use over time: stack and heap stacked, what is free above them, fragmentation as a line. */
 import { CATEGORY_COLOUR } from "../design/colours";
 import { bytes, duration, percent, UNKNOWN } from "../format";
+import type { RowOf } from "../sections";
 import { type Curve, fromZero, type Line, numbers, type Plot, type Popup, spanOf } from "./plot";
 
-export interface MemoryEvent {
-  readonly time_ms: number;
-  readonly event: string | null;
-  readonly requested_bytes: number | null;
-  readonly allocated_bytes: number | null;
-  readonly op: string | null;
-  readonly step: number | null;
-  readonly region: string | null;
-  readonly dtype: string | null;
-  readonly shape: string | null;
-  readonly in_use_bytes: number | null;
-  readonly stack_bytes: number | null;
-  readonly heap_bytes: number | null;
-  readonly free_bytes: number | null;
-  readonly reserved_bytes?: number | null;
-  readonly fragmentation_percent: number | null;
-}
+export type MemoryEvent = RowOf<"memory-profile", "timeline"> & { readonly time_ms: number };
 
 export const MEMORY_COLOUR = {
   stack: CATEGORY_COLOUR.device_collectives,

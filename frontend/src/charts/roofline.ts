@@ -1,25 +1,12 @@
 /** Ops against the roofs of their device: operations a second over operations a byte, both logarithmic. */
 import { CATEGORY_COLOUR, categoryOf, type Palette } from "../design/colours";
 import { duration, percent, UNKNOWN } from "../format";
+import type { RowOf } from "../sections";
 import { type Axis, type Dot, type Plot, type Popup, wholes } from "./plot";
 
-export interface RoofPoint {
-  readonly rank: number;
-  readonly kind: string;
-  readonly name: string;
-  readonly category: string;
-  readonly self_us: number;
-  readonly self_percent: number | null;
-  readonly flop_per_byte: number | null;
-  readonly gflop_per_s: number | null;
-  readonly gib_per_s: number | null;
-  readonly compute_percent: number | null;
-  readonly memory_percent: number | null;
-  readonly efficiency_percent: number | null;
-  readonly roof_gflop_per_s: number | null;
-  readonly bound_by: string | null;
-  readonly precision: string | null;
-}
+/** An op with what is known of each. */
+export type RoofPoint = RowOf<"roofline", "rows"> &
+  Readonly<{ rank: number; kind: string; name: string; category: string; self_us: number }>;
 
 export interface Roof {
   readonly device: string;

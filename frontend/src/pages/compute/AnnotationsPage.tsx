@@ -16,20 +16,7 @@ type Range = RowOf<"annotations", "rows">;
 
 const MOST_BARS = 12;
 
-/** The most important columns first: a narrow window shows only as many as fit. */
-const COLUMNS: readonly string[] = [
-  ...["name", "total_ms", "step_percent", "occurrences", "avg_ms", "device_ms", "self_ms", "min_ms", "max_ms"],
-  ...["thread", "is_step", "is_library"],
-];
-
-const OF_STEPS: readonly string[] = ["step_percent", "is_step"];
-
 const TEXTS = { name: shortRange };
-
-function columnsOf(severalHosts: boolean): readonly string[] {
-  const known = COLUMNS.filter((name) => fact("steps_source") !== "none" || !OF_STEPS.includes(name));
-  return severalHosts ? [known[0] as string, "host", ...known.slice(1)] : known;
-}
 
 export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
@@ -56,7 +43,7 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
           href: findInTimeline(String(row.name), several ? String(row.host) : null),
         }))}
       />
-      <TableCard section={section} id="rows" main columns={columnsOf(several)} texts={TEXTS} />
+      <TableCard section={section} id="rows" main texts={TEXTS} />
     </>
   );
 }

@@ -17,20 +17,10 @@ type KernelShare = RowOf<"kernel-stats", "by_kernel">;
 
 /** The most important columns first: a narrow window shows only as many as fit. */
 const COLUMNS = [
-  ...[
-    "rank",
-    "kernel",
-    "op",
-    "occurrences",
-    "total_us",
-    "total_percent",
-    "avg_us",
-    "uses_tensor_core",
-    "occupancy_percent",
-    "min_us",
-    "max_us",
-  ],
-  ...["tensor_core_eligible", "registers_per_thread", "shared_memory_bytes", "block_dim", "grid_dim"],
+  ..."rank kernel op occurrences total_us total_percent avg_us uses_tensor_core occupancy_percent min_us max_us".split(
+    " ",
+  ),
+  ..."tensor_core_eligible registers_per_thread shared_memory_bytes block_dim grid_dim".split(" "),
 ];
 
 const OF_KERNELS = "kernel op occurrences total_us percent avg_us uses_tensor_core min_us max_us".split(" ");

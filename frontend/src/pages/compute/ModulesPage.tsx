@@ -8,7 +8,7 @@ import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route, setParams } from "../../router";
-import { tableOf } from "../../sections";
+import { type RowOf, tableOf } from "../../sections";
 import { type CallNode, type Calls, callsOf, flameOf, pathOf } from "../../timeline/tree";
 import { Card } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
@@ -16,16 +16,8 @@ import { ParamChoice } from "../../ui/ParamChoice";
 import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 
-interface ModuleRow {
-  readonly id: number;
-  readonly parent: number | null;
-  readonly module: string;
-  readonly calls: number;
-  readonly host_us: number;
-  readonly host_self_us: number;
-  readonly device_us: number;
-  readonly device_self_us: number;
-}
+type Times = "host_us" | "host_self_us" | "device_us" | "device_self_us";
+type ModuleRow = RowOf<"modules", "rows"> & Readonly<Record<"id" | "calls" | Times, number> & { module: string }>;
 
 interface ModulesReport extends Report {
   readonly rows?: readonly (ModuleRow & { readonly depth: number })[];
@@ -74,8 +66,7 @@ function ownTimeSentence(rows: readonly ModuleRow[]): string {
 /** Without a backward pass in the trace, or without a device, those columns are zeros. */
 function usual(rows: readonly ModuleRow[]): string[] {
   const hidden = ["id", "parent", "depth"];
-  const zero = (name: string) =>
-    name.endsWith("_us") && rows.every((row) => (row as unknown as Record<string, unknown>)[name] === 0);
+  const zero = (name: string) => name.endsWith("_us") && rows.every((row) => row[name as Times] === 0);
   return Object.keys(rows[0] ?? {}).filter((name) => !hidden.includes(name) && !zero(name));
 }
 

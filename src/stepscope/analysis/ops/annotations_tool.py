@@ -44,19 +44,19 @@ MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
 
 FIELDS: tuple[Field, ...] = (
-    Field("host", "text", "the host", role=Role.HOST),
     Field("name", "text", "the range, as the program named it; a step mark without its number", role=Role.NAME),
+    Field("host", "text", "the host", role=Role.HOST),
+    Field("total_ms", "ms", "total time, from start to end"),
+    Field("step_percent", "percent", "its time inside steps, as a share of the time of all steps"),
+    Field("occurrences", "count", "how often it ran", "int"),
+    Field("avg_ms", "ms", "mean duration", label="Mean"),
+    Field("device_ms", "ms", "device work that was launched inside; work that overlaps counts once"),
+    Field("self_ms", "ms", "the same without other named ranges inside"),
+    Field("min_ms", "ms", "shortest duration", label="Shortest"),
+    Field("max_ms", "ms", "longest duration", label="Longest"),
     Field("thread", "text", "the thread that ran it", role=Role.PLACE),
     Field("is_step", "yes or no", "whether these ranges mark the steps", "bool", label="Step"),
     Field("is_library", "yes or no", "whether a framework or a library named it, not the program", "bool"),
-    Field("occurrences", "count", "how often it ran", "int"),
-    Field("total_ms", "ms", "total time, from start to end"),
-    Field("self_ms", "ms", "the same without other named ranges inside"),
-    Field("avg_ms", "ms", "mean duration", label="Mean"),
-    Field("min_ms", "ms", "shortest duration", label="Shortest"),
-    Field("max_ms", "ms", "longest duration", label="Longest"),
-    Field("device_ms", "ms", "device work that was launched inside; work that overlaps counts once"),
-    Field("step_percent", "percent", "its time inside steps, as a share of the time of all steps"),
 )
 _EMPTY = "no ranges: name them with stepscope.annotate, torch.profiler.record_function or jax.profiler.TraceAnnotation"
 

@@ -298,9 +298,10 @@ def test_a_page_compares_as_the_command_does(page, page_server, corpus, capsys, 
 
     expect(page.locator(".compare-line")).to_have_text(re.compile(re.escape(told["verdict_text"][5:20])))
     said_there = {"What the advice predicted": list(predicted_lines(told["foretold"])), "Notes": told["notes"]}
+    assert said_there["What the advice predicted"]
     for heading, sentences in said_there.items():
         shown_there = page.get_by_role("list", name=heading).get_by_role("listitem").all_inner_texts()
-        assert shown_there == [text[0].upper() + text[1:] for text in sentences] != []
+        assert shown_there == [text[0].upper() + text[1:] for text in sentences]
     key, name = OF_THE_COMMAND[tool]
     assert len(rows) == len(told[key]) > 0
     for row, expected in zip(rows, told[key], strict=True):

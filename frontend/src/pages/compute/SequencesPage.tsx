@@ -2,7 +2,7 @@ import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
 import { duration } from "../../format";
 import { findInTimeline } from "../../links";
-import { type TableOf, tableOf } from "../../sections";
+import { docOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
@@ -79,7 +79,11 @@ function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
         const [link] = firstKernel(table, row);
         return (
           <li key={row}>
-            <div class="chain-facts list muted minor">
+            <div
+              class="chain-facts list muted minor"
+              tabIndex={0}
+              {...hint("Host time", docOf(table, "host_us"), `${value("host_us", row)} µs`)}
+            >
               {value("host_us", row) > 0 && <strong>{duration(value("host_us", row) / 1e3)} on the host</strong>}
               <span>{times} times</span>
               <span>{fewer} launches fewer</span>

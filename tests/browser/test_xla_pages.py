@@ -34,7 +34,7 @@ def test_the_graph_starts_with_the_expensive_path(page: Any, server: PageServer)
     show(page, server, "graph-viewer")
 
     assert nodes(page) == ["dot.1", "add_fusion", "out"]
-    assert "93.3 % of the program’s time is on the longest path" in page.inner_text(".hlo-card .card-note")
+    assert page.inner_text(".hlo-card .card-note").startswith("93.3 % of the program")
     assert "dot.1" in page.inner_text(".hlo-details h3")  # the slowest
     assert "524 kFLOP a run" in page.inner_text(".hlo-details")
 

@@ -505,8 +505,8 @@ def test_what_a_signal_raises_while_the_collector_runs_is_the_programs():
     meter.start()
     try:
         for _ in range(30):
-            signal.setitimer(signal.ITIMER_REAL, 0.001)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.001)
                 for _ in range(1_000_000):
                     gc.collect(0)
             except StopError:

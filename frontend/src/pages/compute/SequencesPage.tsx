@@ -101,6 +101,11 @@ function Chains({ table }: { table: TableOf<"sequences", "rows"> }) {
   );
 }
 
+/** `replica_4/bert/layer_0/dropout/Mul` as `dropout/Mul`: layers of a model differ before that. */
+function lastOf(op: string): string {
+  return op.split("/").slice(-2).join("/");
+}
+
 /** A short kernel name; with the operation if one template serves many operations. */
 function chainName(name: string): string {
   const functor = /(\w+?)_?[Ff]unctor/.exec(name.slice(name.indexOf("<")))?.[1];
@@ -121,7 +126,7 @@ function runs(names: readonly string[], kernels: readonly string[]) {
 
 /** By its op, which says what is computed, where the recording names it. */
 function Chain({ kernels, ops }: { kernels: readonly string[]; ops: readonly string[] }) {
-  const names = kernels.map((kernel, at) => ops[at] || chainName(kernel));
+  const names = kernels.map((kernel, at) => lastOf(ops[at] ?? "") || chainName(kernel));
   return (
     <ul class="chain flex wrap gap-s">
       {runs(names, kernels).map(({ name, kernels }, at) => {

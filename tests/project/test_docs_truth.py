@@ -18,6 +18,7 @@ from stepscope.capture.remote import front, outcome, service
 from stepscope.capture.tracers import jax as jax_tracer
 from stepscope.capture.watching import continuous, ring, series
 from stepscope.capture.watching.options import WatchOptions
+from stepscope.cli import run as run_command
 from stepscope.cli import sql, team
 from stepscope.cli.commands import all_panels
 from stepscope.cli.main import run
@@ -37,6 +38,7 @@ COMMANDS = {command.name: command for panel in all_panels().values() for command
 # Page, and a sentence with the numbers of the code in it.
 STATED = [
     ("capture.md", f"`--skip` steps are skipped ({Settings.skip}), and `--steps` steps are captured"),
+    ("command-line.md", f"`run` sets {run_command._LEAST_SECONDS:g}, and 0 captures"),
     ("capture.md", f"functions that take {autopilot._LEAST_CALL_US:g} us or more"),
     ("capture.md", f"less than {stack_samples._LEAST_PS // 10**9} ms in all steps together"),
     ("capture.md", f"at most {program_end._HARD_END_PATIENCE_S:g} seconds"),

@@ -196,7 +196,7 @@ class LoadedProfile:
 
     Attributes:
         has_engine: whether the user chose where hosts are analysed.
-        number: another one for each object of a process.
+        number: unique among the profiles loaded in this process.
 
     Examples:
         >>> profile = load("logs")  # doctest: +SKIP
@@ -275,7 +275,7 @@ class LoadedProfile:
 
     @property
     def chosen(self) -> str:
-        """Where this session lies, and of how many it is the newest; for a file that was given, the file."""
+        """Which session is read, in words: its path, and that it is the newest of so many; or the given file."""
         if len({file.path for file in self._files}) == 1 and self._is_given(self._files[0].path):
             return _short_path(self._files[0].path)
         lies = ", ".join(map(_short_path, self._session.joined or (self.path,)))
@@ -424,7 +424,7 @@ class LoadedProfile:
         return report
 
     def identities(self) -> tuple[store.Identity, ...]:
-        """Those of its files; they differ from earlier ones if a file has changed.  Raises InputError."""
+        """The identities of its files; a file that has changed has another one.  Raises InputError."""
         return tuple(store.identity(file.path) for file in self._files)
 
     def _session_key(self) -> str | None:

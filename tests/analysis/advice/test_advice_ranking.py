@@ -123,7 +123,7 @@ def test_advice_beside_what_limits_the_step_says_why_that_is_not_first(kinds: tu
     [
         ("pppppppp  ", "Nothing known shortens Python in the loop"),
         ("oooooooo  ", "Nothing stands out"),
-        ("          ", "Record what takes 100 % of each step, of which nothing was recorded"),
+        ("          ", "Record more detail: nothing was recorded for 100 % of each step"),
         ("pppp ooo  ", "No single cause stands out"),
     ],
 )

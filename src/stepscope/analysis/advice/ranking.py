@@ -765,7 +765,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return "Nothing stands out"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and share >= LARGE_SHARE:
-        return f"Record what takes {share:.0f} % of {account.each_step}, of which nothing was recorded"
+        return f"Record more detail: nothing was recorded for {share:.0f} % of {account.each_step}"
     if row is None or share < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"

@@ -135,7 +135,7 @@ _WORK = (
     Work(
         frozenset(),
         frozenset({"index"}),
-        "of a list it looks at one element after another each time: keep the place of each in a dict, made once, before"
+        "it searches a list from its start each time: keep the position of each element in a dict, made once, before"
         " the loop",
     ),
     Work(
@@ -176,7 +176,7 @@ _WORK = (
     Work(
         frozenset(),
         frozenset({"random.sample", "random.choices"}),
-        "it picks one by one, of a deque by walking to each from an end: keep the items in arrays, and take"
+        "it picks items one by one, and a deque walks to each from an end: keep the items in arrays, and take"
         " positions that rng.integers draws",
         is_avoidable=False,
     ),

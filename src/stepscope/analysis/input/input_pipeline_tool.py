@@ -133,7 +133,7 @@ SUMMARY_FIELDS: tuple[Field, ...] = (
     ),
     Field(
         "input_percent", "percent",
-        "share of the median step, contention aside, that goes into input and into copies to a device",
+        "share of the median step, without contention, that goes into input and into copies to a device",
     ),
     Field("input_time_ms", "ms", "work of all input ops on all hosts over the whole capture, overlapped or not"),
     Field("largest", "text", "the category with the most input work", role=Role.TERM),

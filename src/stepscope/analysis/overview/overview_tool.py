@@ -70,7 +70,7 @@ LIMIT_FIELDS: tuple[Field, ...] = (
     Field(
         "input_bound_percent",
         "percent",
-        "share of the median step, contention aside, that waits for its batch or for copies to a device",
+        "share of the median step, without contention, that waits for its batch or for copies to a device",
     ),
     Field(
         "profiling_cost_percent",

@@ -160,7 +160,7 @@ def _all_passed(checks: Table) -> str:
     untold = [str(row["rule"]) for row in checks if row["holds"] == _UNTOLD]
     if not untold:
         return f"All {len(checks)} checks of the recording passed."
-    return f"{len(checks) - len(untold)} checks of the recording passed; not known is whether {', '.join(untold)}."
+    return f"{len(checks) - len(untold)} checks of the recording passed. Unknown: whether {', '.join(untold)}."
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:

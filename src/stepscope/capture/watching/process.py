@@ -101,7 +101,7 @@ def watch(
         logdir: where captures go; a folder, made if it does not exist, or an address such as `gs://...`.
         ring: how much of the past is kept all the time.
         budget_percent: how much longer the job may take.
-        options: as the fields of `WatchOptions`.
+        options: such as `slow_factor=5` or `stall="10min"`; docs/watch.md lists all.
 
     Returns:
         The watch, with `trigger`, `observe` and `stop`; it may be used as a context manager.  None if it could not

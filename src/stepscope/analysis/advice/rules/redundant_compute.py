@@ -260,7 +260,7 @@ _ONE_PASS: Actions = {
 }
 _NO_GRADIENTS: Actions = {
     "jax": (
-        "differentiate by the trained arguments alone: jax.value_and_grad(loss, argnums=...), or trained and frozen"
+        "differentiate with respect to the trained arguments only: jax.value_and_grad(loss, argnums=...), or trained and frozen"
         " parameters as two arguments",
         "or compute gradient and update in one jitted function: XLA drops what nothing takes",
     ),
@@ -275,7 +275,7 @@ _NO_GRADIENTS: Actions = {
 _DETACH: Actions = {
     "": (
         "detach what the trained part takes, as critic(fake.detach()), or make it under torch.no_grad()",
-        "where gradients of its parameters are all that is not needed: requires_grad_(False) on them for this pass",
+        "if only the gradients of its parameters are not needed: requires_grad_(False) on them for this pass",
     ),
 }
 _NO_CHECKS: Actions = {
@@ -556,7 +556,7 @@ _EXCESSES = (
         unknown="it does not show how long one op for all rounds takes",
     ),
     _Excess(
-        ORDERING, "ordering", "putting arrays in order", "See whether all of it has to be put in order", _SELECT,
+        ORDERING, "ordering", "putting arrays in order", "Check whether everything has to be sorted", _SELECT,
         unknown="it does not show how many of the rows are taken",
     ),
     _Excess(

@@ -260,7 +260,7 @@ _ONE_PASS: Actions = {
 }
 _NO_GRADIENTS: Actions = {
     "jax": (
-        "differentiate with respect to the trained arguments only: jax.value_and_grad(loss, argnums=...), or trained and frozen"
+        "take gradients of the trained arguments only: jax.value_and_grad(loss, argnums=...), or trained and frozen"
         " parameters as two arguments",
         "or compute gradient and update in one jitted function: XLA drops what nothing takes",
     ),

@@ -76,7 +76,7 @@ function unsaid(text: string, said: string): string {
   const known = new Set(said.split(/: |; (?:of the rest, )?/).map(claim));
   return text
     .split("; ")
-    .map((part) => (known.has(claim(part)) ? part.split(": ").slice(1).join(": ") : part))
+    .map((part) => (known.has(claim(part)) ? part.split(": ").slice(1).join(": ").replace(/^`/, "mostly `") : part))
     .filter(Boolean)
     .join("; ");
 }

@@ -408,6 +408,7 @@ def test_a_renamed_file_is_a_session(tmp_path: Path, content: bytes, name: str) 
     ("name", "content", "text"),
     [
         ("notes.txt", b"hello", r"its name is not that of a profile; .*\*\.xplane\.pb"),
+        ("train.py", b"import jax", "to record a program: stepscope run .*train.py; files that can be read: "),
         ("empty.bin", b"", "the file is empty"),
         ("ALL_HOSTS.op_stats_v2.pb", b"\x0a\x02\x0a\x00", "this is not a profile but a cache that XProf made"),
         ("events.out.tfevents.1.vm", b"\x18\x00\x00", "this is not a profile but TensorBoard events"),

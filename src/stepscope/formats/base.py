@@ -231,10 +231,11 @@ def require_format(basename: str, path: str) -> Format:
     found = format_of(basename)
     if found is None:
         known = "; ".join(candidate.summary for candidate in (*FORMATS, *added_formats()))
+        record = f"to record a program: stepscope run {path}; " if basename.endswith(".py") else ""
         raise UnreadableError(
             "its name is not that of a profile",
             code="unknown-format",
             path=path,
-            hint=f"files that can be read: {known}",
+            hint=f"{record}files that can be read: {known}",
         )
     return found

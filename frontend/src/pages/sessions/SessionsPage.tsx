@@ -170,8 +170,9 @@ function Known({ glance }: { glance: Glance }) {
       <td>
         {cause && (
           <>
-            <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} />
-            {`\u00a0${termText(cause).replace(" ", "\u00a0")} `}
+            <span class="oneline">
+              <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} /> {termText(cause)}
+            </span>{" "}
             {typeof share === "number" && percent(share).replace(" ", "\u00a0")}
             {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>

@@ -137,7 +137,12 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
     if abs(bar[cause] - body["verdict_percent"]) > 0.001 or f"{bar[cause]:.1f} %" not in headline:
         yield f"{headline!r} beside a bar of {bar[cause]} %"
     about = row_of_change(report.account, causes_shortened(first)) if first.kind != "none" else None
-    if about is not None and about.cause != cause and not any(ELSEWHERE in line for line in body["verdict_evidence"]):
+    if (
+        about is not None
+        and about.cause != cause
+        and not first.beside
+        and not any(ELSEWHERE in line for line in body["verdict_evidence"])
+    ):
         yield f"{headline!r} beside {first.kind} about {about.cause}, and no sentence says why"
     share = bar[cause if about is None else about.cause]
     wholes = (report.account.each_step, "the median step")

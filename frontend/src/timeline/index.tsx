@@ -19,7 +19,7 @@ import {
 } from "../session";
 import { remembered } from "../storage";
 import { toolEntry } from "../tools";
-import { Code, Failed, Loading } from "../ui/basics";
+import { Code, Failed, Loading, sentence } from "../ui/basics";
 import { IconButton } from "../ui/controls";
 import { type Binding, useKeys } from "../ui/keys";
 import { type Address, evidenceOf, fromAddress, toAddress } from "./address";
@@ -156,9 +156,12 @@ function Said({ model }: { model: Model }) {
   const said = fact("verdict");
   if (!said || model.evidence.value || steps.value) return null;
   return (
-    <p class="tl-notices tl-said minor">
-      <a href={linkTo("overview")}>Summary</a>: <Code text={String(said).replace(/^unknown: /, "")} />
-    </p>
+    <div class="tl-notices flex gap-l minor tl-said">
+      <span class="muted">
+        <Code text={sentence(String(said).replace(/^unknown: /, ""))} />
+      </span>
+      <a href={linkTo("overview")}>Summary</a>
+    </div>
   );
 }
 

@@ -27,6 +27,7 @@ from stepscope.kernels.waiting import Waiter, lose_waiters, pause_waiters, resum
 _names: dict[int, str] = {}  # Python's number of each that runs -> its name
 _natives: dict[int, OwnThread] = {}  # the system's number -> the thread
 _writing: set[OwnThread] = set()
+_leaving: set[int] = set()  # the system's numbers of those that have no more to do, and may not be gone yet
 _recurring: set[Recurring] = set()
 _LAST_CALLS_S = 0.2
 _WARNS_AT_FORK = sys.version_info >= (3, 12)
@@ -151,6 +152,7 @@ class OwnThread:
             with suppress(Exception):  # the interpreter may be at its end
                 forget_this_thread()
             _names.pop(self.ident, None)
+            _leaving.add(native)
             _natives.pop(native, None)
             _writing.discard(self)
             self._running.release()
@@ -322,19 +324,21 @@ def _stop_all() -> None:
 def _before_fork() -> None:
     """No thread of ours lives while the program forks, if that can be: see `stepscope.kernels.waiting`."""
     pause_waiters(_CALL_BEFORE_FORK_S, sys._getframe(1))
-    if _WARNS_AT_FORK and _writing and sys.platform == "linux":
+    if _WARNS_AT_FORK and (_writing or _leaving) and sys.platform == "linux":
         until = monotonic() + _WORK_BEFORE_FORK_S
-        while _writing and _are_alone() and monotonic() < until:
-            sleep(_LAST_CALLS_S / 100)
+        while _are_alone() and (_writing or _leaving) and monotonic() < until:
+            sleep(_LAST_CALLS_S / 1000)
 
 
 def _are_alone() -> bool:
     """Whether this thread and ours are all that the process has: otherwise Python warns without us, too."""
     try:
-        known = {os.getpid(), get_native_id(), *_natives}
-        return known.issuperset(int(name) for name in os.listdir("/proc/self/task"))  # noqa: PTH208
+        tasks = {int(name) for name in os.listdir("/proc/self/task")}  # noqa: PTH208
     except OSError:
         return False
+    _leaving.intersection_update(tasks)
+    beginning = sum(thread.ident is None for thread in list(_writing))  # which nobody knows the numbers of
+    return len(tasks - {os.getpid(), get_native_id(), *_natives, *_leaving}) <= beginning
 
 
 def _after_fork_in_parent() -> None:
@@ -345,7 +349,7 @@ def _after_fork_in_child() -> None:
     lose_waiters()
     for each in list(_recurring):
         each.forget()
-    for known in (_names, _natives, _writing, _recurring):
+    for known in (_names, _natives, _writing, _leaving, _recurring):
         known.clear()
 
 

@@ -65,7 +65,7 @@ def test_the_account_names_the_line_and_no_number_of_calls():
 
     assert account is not None
     assert cause_sentence(account, account.rows[0]) == (
-        "80.0 % of each step is Python in the loop: `train.py:9 report` (16.00 ms by samples of the stack)"
+        "80.0 % of each step is Python in the loop: `train.py:9 report`"
     )
     culprit = account.rows[0].culprit
     assert culprit is not None

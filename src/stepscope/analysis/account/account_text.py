@@ -226,9 +226,12 @@ def shorten_op(name: str) -> str:
 
 
 def culprit_name(culprit: Culprit) -> str:
-    """`train.py:9 __getitem__`; without a place where none is known."""
+    """`train.py:9 __getitem__`, the file without its folders where its whole path is known; without a place where none
+    is."""
     name = shorten_name(plain_range(clean(culprit.name)), _LONGEST_NAME)
-    return f"{describe_place(culprit)} {name}" if culprit.file else name
+    place = describe_place(culprit) or ""
+    place = place.rpartition("/")[2] if place.startswith("/") else place
+    return f"{place} {name}" if culprit.file else name
 
 
 def where_to_look(culprit: Culprit) -> str:

@@ -64,6 +64,19 @@ def test_a_product_over_positions_that_are_needed(changed: dict[str, Sort]) -> N
     assert _excess(_HEAD, **_HEAD_SORTS | changed) == []
 
 
+def test_a_recording_of_an_update_alone_has_no_work_of_the_model() -> None:
+    trace = _trace(
+        """
+        host main | O------------
+        host main | m3--m3--m3--
+        """,
+        O=Sort(K.ANNOTATION, "Optimizer.step#CustomAdam.step"),
+        m=_op("aten::mul_", "960,960", ""),
+    )
+
+    assert (ops_with_sizes(trace), excesses_of(trace)) == ([], ())
+
+
 _CHAIN = """
     host main | M0-----------------------
     host main | a1---v2b3---B3---B2B1---

@@ -130,8 +130,10 @@ def _read(trace: HostTrace) -> _Traced:
 
 def _equal_ops(trace: HostTrace, rows: I64) -> dict[int, I64]:
     """The ops of the first of all equal steps of a thread, each with the rows of its like in all of them."""
+    if not len(rows):
+        return {}
     label, line = whole_steps(trace).label[rows], trace.events.line[rows]
-    begins = np.flatnonzero(np.append(True, (label[1:] != label[:-1]) | (line[1:] != line[:-1]))) if len(rows) else rows
+    begins = np.flatnonzero(np.append(True, (label[1:] != label[:-1]) | (line[1:] != line[:-1])))
     said = np.stack([trace.events.type[rows], trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)], axis=1)
     steps: dict[bytes, list[I64]] = {}
     for begin, end in zip(begins.tolist(), [*begins[1:].tolist(), len(rows)], strict=True):

@@ -137,7 +137,7 @@ def test_a_worker_records_only_while_a_capture_asks_for_it(folder):
 
 def test_the_queues_of_a_worker_stay_what_they_are():
     source = Queue()
-    timed = workers.Timed(source, "get", lambda begin, end: None)
+    timed = workers.Timed(source, "get", lambda begin, end, result: None)
 
     timed.close()
 

@@ -171,8 +171,12 @@ class WorkerProcess:
         self._name = f"{what} {self._name.rpartition('-')[2]}"
         args = list(process._args)
         took: list[int] = [0]
-        args[source] = Timed(args[source], "get", lambda begin, end: took.__setitem__(0, end))
-        args[sink] = Timed(args[sink], "put", lambda begin, end: self._note_result(took[0], begin, end))
+
+        def note_task(begin: int, end: int, task: object) -> None:
+            took[0] = end if task is not None else 0  # None ends a worker, which an executor's answers
+
+        args[source] = Timed(args[source], "get", note_task)
+        args[sink] = Timed(args[sink], "put", lambda begin, end, _: self._note_result(took[0], begin, end))
         process._args = tuple(args)
 
     def _note_result(self, took: int, begin: int, end: int) -> None:
@@ -187,7 +191,7 @@ class WorkerProcess:
         self._name = "Grain worker"
         since = [time.perf_counter_ns()]
 
-        def note(begin: int, end: int) -> None:
+        def note(begin: int, end: int, _: object) -> None:
             if self._recording is not None:
                 self._spans.append((PREPARE, since[0], begin))
             since[0] = end
@@ -292,16 +296,16 @@ class WorkerRecording:
 
 
 class Timed:
-    """A queue one method of which reports when it was called and when it returned; all else is the queue's."""
+    """A queue one method of which reports when it was called, when it returned, and what; all else is the queue's."""
 
-    def __init__(self, queue: Any, method: str, note: Callable[[int, int], object]) -> None:
+    def __init__(self, queue: Any, method: str, note: Callable[[int, int, object], object]) -> None:
         self._queue = queue
         call = getattr(queue, method)
 
         def call_and_note(*args: Any, **kwargs: Any) -> Any:
             begin = time.perf_counter_ns()
             result = call(*args, **kwargs)
-            note(begin, time.perf_counter_ns())
+            note(begin, time.perf_counter_ns(), result)
             return result
 
         setattr(self, method, call_and_note)

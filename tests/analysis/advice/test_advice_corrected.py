@@ -122,6 +122,31 @@ def test_a_step_that_accumulates_reduces_in_its_last_backward_pass_alone() -> No
     assert (item.step_time_ms, item.predicted_step_time_ms) == (24.0, 18.0)
 
 
+@pytest.mark.parametrize(("passes", "is_said"), [("GGG GGG GGG GGG", True), ("--- --- --- GGG", False)])
+def test_what_needless_reductions_take_counts_even_if_it_is_little(passes, is_said) -> None:
+    """A step of four backward passes communicates for 10 % of its time; under `no_sync` only the last one does."""
+    loop = ("a" * 18 + "B" + "-" * 11) * 4
+    engine = "".join(" " * 18 + "b" * 9 + sent for sent in passes.split())
+    trace = draw(
+        f"""
+        host main | M0{"-" * 118}M1{"-" * 118}
+        host main | {loop}{loop}
+        host main | {engine}{engine}
+        """,
+        {"a": Sort(K.OP, "aten::mm"), "b": Sort(K.OP, "aten::mm"), "B": Sort(K.BACKWARD, "autograd: MmBackward0"),
+         "G": Sort(K.COLLECTIVE_CALL, "c10d::allreduce_")},
+    )  # fmt: skip
+    object.__setattr__(trace, "framework", "pytorch")
+    context = context_of(trace)
+    (host,) = context.hosts
+
+    items = advise(replace(context, hosts=(replace(host, strategy="ddp"),))).items
+
+    assert [
+        item.actions[0].startswith("if a step accumulates") for item in items if item.id == "communication.exposed"
+    ] == ([True] if is_said else [])
+
+
 @pytest.mark.parametrize(
     ("device", "known"),
     [

@@ -44,7 +44,10 @@ _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming f
 _OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host does itself, as its events say
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
-_QUIETER = "stop what else runs, or use fewer threads (OMP_NUM_THREADS, taskset)"
+_QUIETER = (
+    "stop what else runs; if nothing does, the job's own threads and processes share the cores: use fewer of them"
+    " (OMP_NUM_THREADS, taskset), or make what they do cheaper"
+)
 
 _KNOWN = frozenset((*EXCESSES, "recomputed"))  # work that the recording itself shows to be unneeded
 
@@ -393,7 +396,7 @@ def _contention(context: Context) -> tuple[str, ...]:
         return _lack_of_cores(context)
     own = ("the program's own threads used most of the cores",) if _uses_most_cores(context) else ()
     share = f"the machine was busy: the loop waited {percent:.1f} % of each step for a free core"
-    return (f"{share}; use fewer threads, or record on a quiet machine", *own)
+    return (f"{share}; this job's own threads and processes used it, or other programs", *own)
 
 
 def _lack_of_cores(context: Context) -> tuple[str, ...]:
@@ -760,7 +763,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if not context.has_steps:
         return _NO_STEPS
     if account.rows[0].cause == CONTENTION:
-        return "Record on a quiet machine: nothing stands out"
+        return "Nothing stands out, but the loop waits for a free core"
     if is_busy:
         return "Nothing stands out"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)

@@ -10,7 +10,7 @@ from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.strategy import EXCHANGE, EXPERT, MIRRORED, SHARDED, TENSOR
-from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.report import amount, number_text, size_text
 from stepscope.vocabulary.collectives import PIPELINE
 
@@ -103,22 +103,26 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
 
 
 def _reduced_passes(context: Context) -> float:
-    """How many backward passes of a step DDP reduces the gradients of, where one would do; else 1."""
+    """How many backward passes of a step DDP reduces the gradients of, where one would do; else 1, as under `no_sync`,
+    which leaves fewer messages than passes."""
     strategy, work = context.pace.strategy if context.pace else "", context.work
     passes = work.backward_passes / max(work.steps, 1) if work is not None else 0.0
-    return passes if strategy == "ddp" and passes >= _ACCUMULATES else 1.0
+    is_reduced = strategy == "ddp" and _count_messages(context)[0] >= passes >= _ACCUMULATES
+    return passes if is_reduced else 1.0
 
 
 def _find(context: Context) -> Finding | None:
     exposed = _exposed_ms(context)
     messages, many = _count_messages(context)
     least = LARGE_SHARE if many or context.has_device else _FEW_MESSAGES_PERCENT
+    passes = _reduced_passes(context)
+    if many and passes > 1:
+        least = LEAST_PERCENT  # no price of data parallelism: only the last reduction is needed
     if context.percent(exposed) < least:
         return None
     count = f"{messages:.0f} messages per step" if messages else ""
     compared = context.read("distributed")
     collectives = compared.collectives if compared else ()
-    passes = _reduced_passes(context)
     actions = _choose_actions(context)
     return Finding(
         part_ms=exposed,

@@ -454,6 +454,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if advice.kind == "python_overhead" and (advice.culprit is None or advice.culprit.file is None):
         return True  # nobody's Python: that of the framework between its ops
     if line is not None:
+        if (advice.gain_percent or 0.0) < _LARGE_EXTRA:
+            return True  # however large its share is, leaving all of it out gives little
         is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
         return context.percent(advice.part_ms or 0.0) < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
     row = row_of_change(account, causes_shortened(advice))

@@ -10,6 +10,7 @@ import numpy as np
 from stepscope.analysis.account.functions import part_with_work
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selectors import Portion, work_launched_by
+from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
@@ -46,7 +47,7 @@ from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.source_lines import line_that_asks
 from stepscope.analysis.trace.spans import spans_of
-from stepscope.model import HostTrace
+from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, ORDERS, op_alone
@@ -430,7 +431,8 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
 def _has_gradient(trace: HostTrace, rows: I64) -> bool:
     """Whether a backward pass goes through some ops, as far as numbers of autograd or names of JAX say."""
     work, types = computing_of(trace), distinct(trace.events.type[rows]).astype(np.int64)
-    forward = {inside for name in type_names(trace, types) if (inside := differentiated(name))}
+    _, ops = framework_ops_of_events(trace, rows, trace.stat_strings(stat_names.HLO_OP, rows=rows))
+    forward = {inside for name in (*type_names(trace, types), *ops) if (inside := differentiated(name))}
     known = trace.strings.blob.tobytes() if forward else b""
     learned = np.isin(rows, work.rows[work.learned]).any()
     return bool(learned) or any(f"transpose({inside}".encode() in known for inside in forward)

@@ -79,6 +79,7 @@ _MAY_BE_RARE = ("redundant_compute", "python_overhead", "eager_dispatch", "host_
 _NOBODY = "run it every N steps, as nothing that trains takes its result"
 _CHEAPER = "Make {} cheaper"
 _LESS = "Compute less in {}"
+_COMPILE = "Compile {}"
 _WAIT_LESS = "Wait less in {}, or in another thread"
 
 
@@ -173,6 +174,8 @@ def _find(context: Context) -> Finding | None:
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
     title = _TITLES[kind]
+    if actions and actions[0].startswith("compile "):
+        title = _COMPILE
     if _is_asleep(context, kind, line):
         title = _WAIT_LESS
     elif line.inside or (line.feeds and kind == "python_overhead"):

@@ -407,7 +407,7 @@ def _lack_of_cores(context: Context) -> tuple[str, ...]:
     if used is None or used >= _DOUBTED * computes:
         return ()
     spent = f"ops ran for {100 * computes:.0f} % of the time, and the program had a core for {100 * used:.0f} % of it"
-    return (f"the machine was busy, or ops waited: {spent}; record on a quiet machine",)
+    return (f"the machine was busy, by others or by this job's own processes, or ops waited: {spent}",)
 
 
 def _uses_most_cores(context: Context) -> bool:
@@ -446,16 +446,15 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         return True  # what one step has may not come again for long
     if context.has_device or not advice.may_gain_nothing:
         return False
-    if advice.kind == "python_overhead" and (advice.gain_percent or 0.0) < LARGE_SHARE:
-        return True  # however large its share is, leaving all of it out gives little
     line, account = context.line(advice.change), context.account
+    least = _LARGE_EXTRA if line is not None else LARGE_SHARE if advice.kind == "python_overhead" else 0.0
+    if (advice.gain_percent or 0.0) < least:
+        return True  # however large its share is, leaving all of it out gives little
     if account is None or not advice.change:
         return True
     if advice.kind == "python_overhead" and (advice.culprit is None or advice.culprit.file is None):
         return True  # nobody's Python: that of the framework between its ops
     if line is not None:
-        if (advice.gain_percent or 0.0) < _LARGE_EXTRA:
-            return True  # however large its share is, leaving all of it out gives little
         is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
         return context.percent(advice.part_ms or 0.0) < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
     row = row_of_change(account, causes_shortened(advice))

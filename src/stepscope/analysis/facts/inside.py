@@ -122,12 +122,6 @@ _WORK = (
         " of arrays), or put arrays into memory that both see (torch.multiprocessing, multiprocessing.shared_memory)",
     ),
     Work(
-        frozenset(),
-        frozenset({"get_weights", "set_weights"}),
-        "it copies all weights to NumPy and back: change the variables where they are, inside a tf.function:"
-        " old.assign(rate * new + (1 - rate) * old), or do it every N steps",
-    ),
-    Work(
         frozenset({"statistics"}),
         frozenset(),
         "it adds exactly, number by number: numpy.mean, numpy.std or statistics.fmean",

@@ -11,12 +11,14 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from types import CodeType, ModuleType
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.patches import Undo
+from stepscope.capture.patches import Observer, Undo, observe_attribute
+from stepscope.capture.report import Suppressed
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.formats.spool.layout import COMPILATIONS_PLANE, Chunk, StatValue
 from stepscope.records import dataclass
@@ -69,6 +71,51 @@ class Watched(Protocol):
 
     def take(self) -> list[CompileNote]:
         """What was noted since the last call."""
+
+
+class Tracings(Observer, ABC):
+    """Watches a function that traces one of Python, and notes each tracing.
+
+    Args:
+        module: that of the framework's compiler.
+        clock: that of the capture.
+
+    Attributes:
+        traces: the name of the function in the module.
+        remove: as for a `Watched`.
+    """
+
+    traces: ClassVar[str]
+
+    def __init__(self, module: ModuleType, clock: Clock) -> None:
+        self._clock = clock
+        self._notes: list[CompileNote] = []
+        self.remove = observe_attribute(module, self.traces, self)
+
+    def before(self, trace: object, args: tuple[Any, ...]) -> object:
+        """A function is traced; inside of another one, it is part of that, such as the body of a loop."""
+        return None if self.is_inside() else (self._clock(), args)
+
+    def after(self, state: tuple[int, tuple[Any, ...]], made: object) -> None:
+        """It has been traced."""
+        with Suppressed():  # a note is worth no failure
+            note = self.describe(*state)
+            self._notes += [] if note is None else [note]
+
+    def take(self) -> list[CompileNote]:
+        """What was traced since the last call."""
+        taken = self._notes[:]
+        del self._notes[: len(taken)]
+        return taken
+
+    @abstractmethod
+    def is_inside(self) -> bool:
+        """Whether another function is being traced."""
+
+    @abstractmethod
+    def describe(self, begin_ns: int, args: tuple[Any, ...]) -> CompileNote | None:
+        """The note of a tracing that began then and has ended, by the arguments of the watched function; None if it is
+        not the program's.  May raise: another release of the framework has other arguments."""
 
 
 class CompilesTracer(Probe):

@@ -10,15 +10,13 @@ import sys
 from types import CodeType
 from typing import Any
 
-from stepscope.capture.patches import Observer, observe_attribute
 from stepscope.capture.program_files import is_users_file
-from stepscope.capture.report import Suppressed
-from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import (
     AGAIN,
     FIRST,
     FUNCTION,
     CompileNote,
+    Tracings,
     cut_text,
     find_changes,
     find_function_code,
@@ -30,47 +28,29 @@ _seen: dict[CodeType, tuple[int, dict[str, str]]] = {}
 """By code that was traced in a capture of this process, the address of its function and the arguments."""
 
 
-class JaxTracings(Observer):
-    """Watches the function that traces a jitted function.
+class JaxTracings(Tracings):
+    """Watches the function that traces a jitted function."""
 
-    Args:
-        module: `jax._src.pjit`.
-        clock: that of the capture.
+    traces = "_trace_for_jit"
 
-    Attributes:
-        remove: as for a `Watched`.
-    """
-
-    def __init__(self, module: Any, clock: Clock) -> None:
-        self._clock = clock
-        self._notes: list[CompileNote] = []
-        self.remove = observe_attribute(module, "_trace_for_jit", self)
-
-    def before(self, trace: object, args: tuple[Any, ...]) -> object:
-        """A function is traced; inside of another one, it is part of that."""
+    def is_inside(self) -> bool:
+        """True where JAX does not say."""
         core: Any = sys.modules.get("jax._src.core")
-        return (self._clock(), args) if core is not None and core.trace_state_clean() else None
+        return core is None or not core.trace_state_clean()
 
-    def after(self, state: tuple[int, tuple[Any, ...]], made: object) -> None:
-        """It has been traced."""
-        begin, (function, info, _, names, shapes, args, kwargs) = state
-        with Suppressed():  # a note is worth no failure
-            code = find_function_code(function)
-            if code is None or not is_users_file(code.co_filename):
-                return
-            given = _arguments(info, names, shapes, args, kwargs)
-            number, before = _seen.get(code, (0, {}))
-            _seen[code] = id(function), given
-            changes = find_changes(before, given) if number else ()
-            why = FIRST if not number else FUNCTION if id(function) != number and not changes else AGAIN
-            place = f"{code.co_filename}:{code.co_firstlineno}"
-            self._notes.append(CompileNote(code.co_name, place, begin, self._clock(), 0, why, changes))
-
-    def take(self) -> list[CompileNote]:
-        """What was traced since the last call."""
-        taken = self._notes[:]
-        del self._notes[: len(taken)]
-        return taken
+    def describe(self, begin_ns: int, args: tuple[Any, ...]) -> CompileNote | None:
+        """By the code of the function, which the program may wrap anew each time."""
+        function, info, _, names, shapes, positional, keywords = args
+        code = find_function_code(function)
+        if code is None or not is_users_file(code.co_filename):
+            return None
+        given = _arguments(info, names, shapes, positional, keywords)
+        number, before = _seen.get(code, (0, {}))
+        _seen[code] = id(function), given
+        changes = find_changes(before, given) if number else ()
+        why = FIRST if not number else FUNCTION if id(function) != number and not changes else AGAIN
+        place = f"{code.co_filename}:{code.co_firstlineno}"
+        return CompileNote(code.co_name, place, begin_ns, self._clock(), 0, why, changes)
 
 
 def _arguments(info: Any, names: Any, shapes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, str]:

@@ -7,16 +7,14 @@ from types import CodeType
 from typing import Any
 
 from stepscope.capture.frameworks import builds_tensorflow_graph
-from stepscope.capture.patches import Observer, observe_attribute
 from stepscope.capture.program_files import is_users_file
-from stepscope.capture.report import Suppressed
-from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.compiles import (
     AGAIN,
     FIRST,
     FUNCTION,
     VARIABLES,
     CompileNote,
+    Tracings,
     cut_text,
     find_changes,
     find_function_code,
@@ -29,47 +27,26 @@ _seen: set[tuple[str, int]] = set()
 """File and line of all code that was traced in a capture of this process."""
 
 
-class TensorFlowTracings(Observer):
-    """Watches the function that makes a graph of a Python function.
+class TensorFlowTracings(Tracings):
+    """Watches the function that makes a graph of a Python function."""
 
-    Args:
-        module: `tracing_compilation` of TensorFlow.
-        clock: that of the capture.
+    traces = "_create_concrete_function"
 
-    Attributes:
-        remove: as for a `Watched`.
-    """
+    def is_inside(self) -> bool:
+        """Whether a graph is being built."""
+        return builds_tensorflow_graph()
 
-    def __init__(self, module: Any, clock: Clock) -> None:
-        self._clock = clock
-        self._notes: list[CompileNote] = []
-        self.remove = observe_attribute(module, "_create_concrete_function", self)
-
-    def before(self, trace: object, args: tuple[Any, ...]) -> object:
-        """A function is traced; inside of another one, it is part of that, such as the body of a loop."""
-        return None if builds_tensorflow_graph() else (self._clock(), args)
-
-    def after(self, state: tuple[int, tuple[Any, ...]], made: object) -> None:
-        """It has been traced."""
-        begin, (function_type, _, _, options) = state
-        with Suppressed():  # a note is worth no failure
-            self._note(function_type, options, begin)
-
-    def take(self) -> list[CompileNote]:
-        """What was traced since the last call."""
-        taken = self._notes[:]
-        del self._notes[: len(taken)]
-        return taken
-
-    def _note(self, function_type: Any, options: Any, begin_ns: int) -> None:
+    def describe(self, begin_ns: int, args: tuple[Any, ...]) -> CompileNote | None:
+        """Beside the tracing before, which TensorFlow keeps."""
+        function_type, _, _, options = args
         if options.scope_type.name == "NO_SCOPE":  # TensorFlow's own, such as that which sets variables
-            return
+            return None
         code = find_function_code(options.python_function)
         earlier = list(options.function_cache.values()) if options.function_cache is not None else []
         changes = find_changes(_arguments(earlier[-1].function_type), _arguments(function_type)) if earlier else ()
         makes_no_variables = options.scope_type.name == "NO_VARIABLE_CREATION"
         why = _find_reason(code, bool(earlier), makes_no_variables and not changes)
-        self._notes.append(CompileNote(str(options.name), _place_of(code), begin_ns, self._clock(), 0, why, changes))
+        return CompileNote(str(options.name), _place_of(code), begin_ns, self._clock(), 0, why, changes)
 
 
 def _find_reason(code: CodeType | None, has_earlier: bool, is_second: bool) -> str:

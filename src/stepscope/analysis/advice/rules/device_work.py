@@ -105,6 +105,7 @@ _UPDATE: Actions = {
 # Of PyTorch 2.13's optimizers.
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
 _FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
+_TENSOR_FLOAT_32 = "torch.set_float32_matmul_precision('high') for TensorFloat-32"
 _NARROW: Actions = {
     "tensorflow": (
         "keras.config.set_dtype_policy('mixed_bfloat16')",
@@ -119,7 +120,7 @@ _NARROW: Actions = {
     "pytorch": (
         "torch.autocast('cuda', dtype=torch.bfloat16)",
         "torch.autocast('cuda', dtype=torch.float16) with torch.amp.GradScaler",
-        "torch.set_float32_matmul_precision('high') for TensorFloat-32",
+        _TENSOR_FLOAT_32,
         "make layer and batch sizes multiples of 8",
     ),
     "": ("try mixed precision: 16 bits for products, 32 for weights, and a scaled loss for float16",),
@@ -203,11 +204,22 @@ def _find_offload(context: Context) -> Finding | None:
     )
 
 
+def _describe_tensor_cores(context: Context) -> str:
+    """The share of kernel time that could use tensor cores but does not."""
+    report = context.read("kernel-stats")
+    rows = report.rows if report else ()
+    total = sum(amount(row["total_us"]) for row in rows)
+    idle = sum(amount(row["total_us"]) for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
+    return (
+        f"; {100.0 * idle / total:.0f} % of kernel time could use tensor cores but does not" if total and idle else ""
+    )
+
+
 _find_wide = find_work(
     "wide_products",
     "multiply matrices or convolve in 32 bits",
     "half the time of 32-bit products",
-    detail=lambda context: _describe_tensor_cores(context),
+    detail=_describe_tensor_cores,
 )
 
 
@@ -219,18 +231,7 @@ def _find_wide_products(context: Context) -> Finding | None:
         return found
     plain = any(is_plain_product(share.name) for share in work.largest)
     actions = actions_for(context.framework, _NARROW)
-    return replace(found, actions=tuple(each for each in actions if plain or "TensorFloat" not in each))
-
-
-def _describe_tensor_cores(context: Context) -> str:
-    """The share of kernel time that could use tensor cores but does not."""
-    report = context.read("kernel-stats")
-    rows = report.rows if report else ()
-    total = sum(amount(row["total_us"]) for row in rows)
-    idle = sum(amount(row["total_us"]) for row in rows if row["tensor_core_eligible"] and not row["uses_tensor_core"])
-    return (
-        f"; {100.0 * idle / total:.0f} % of kernel time could use tensor cores but does not" if total and idle else ""
-    )
+    return replace(found, actions=tuple(each for each in actions if plain or each != _TENSOR_FLOAT_32))
 
 
 def _find_doubles(context: Context) -> Finding | None:

@@ -174,7 +174,7 @@ def _find(context: Context) -> Finding | None:
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
     title = _TITLES[kind]
-    if actions and actions[0].startswith("compile "):
+    if actions and actions[0] == _compile_it(context, line):
         title = _COMPILE
     if _is_asleep(context, kind, line):
         title = _WAIT_LESS
@@ -341,16 +341,31 @@ def _starts_many(context: Context, line: LineFacts) -> bool:
     return bool(line.often) and line.often[0].calls >= _MANY * (context.loop.steps if context.loop else 1)
 
 
+def _started_ops(context: Context, line: LineFacts) -> tuple[str, str]:
+    """The ops that a function starts most often, and how often a step starts the first: `` `mul` ``, `40 times`."""
+    names = " and ".join(f"`{function_of_call(each.name) or each.name}`" for each in line.often)
+    return names, f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times"
+
+
+def _compile_it(context: Context, line: LineFacts) -> str:
+    """How to compile a function that starts many ops in no loop of its own; empty for any other."""
+    said = line.statement
+    has_loop = said is not None and (said.is_same or bool(said.loop))
+    if context.framework not in _COMPILED or has_loop or not _starts_many(context, line):
+        return ""
+    names, times = _started_ops(context, line)
+    return f"{_COMPILED[context.framework].format(line.name)}: op by op it starts {names} {times}"
+
+
 def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     """What to do about an op that a function starts many times in a step; nothing where it starts none so often."""
     said = line.statement
     if not _starts_many(context, line) or (said is not None and said.is_same):
         return ()
-    names = " and ".join(f"`{function_of_call(each.name) or each.name}`" for each in line.often)
-    times = f"{line.often[0].calls / (context.loop.steps if context.loop else 1):,.0f} times"
+    names, times = _started_ops(context, line)
     (how,) = actions_for(context.framework, dispatch.AT_ONCE)
-    if context.framework in _COMPILED and not (said is not None and said.loop):
-        return (f"{_COMPILED[context.framework].format(line.name)}: op by op it starts {names} {times}",)
+    if compiled := _compile_it(context, line):
+        return (compiled,)
     if line.of_parameters:
         return (
             f"work on all parameters at once: torch.optim's class for it with fused=True, or torch._foreach_mul_,"

@@ -48,6 +48,16 @@ def busy(asker: Asker) -> list[object]:
     return [worker for worker in asker._workers if worker.question is not None]
 
 
+def test_no_process_is_prepared_while_one_starts_for_a_question(asker: Asker) -> None:
+    asker._workers[0].take(asking._Question("SELECT 1", SESSIONS, Limits(), Asking()))
+    asker.prepare()
+    assert running(asker) == []
+
+    asker._workers[0].give_back()
+    asker.prepare()
+    assert len(running(asker)) == 1
+
+
 def test_a_question_that_ignores_an_interrupt_is_ended_with_its_process(asker: Asker) -> None:
     with pytest.raises(UsageError, match=r"\[stopped\] the query was stopped after 0.3 s; ask for less"):
         asker.ask(DEAF, SESSIONS, Limits(seconds=0.3))

@@ -108,7 +108,8 @@ class Asker:
     def prepare(self) -> None:
         """Starts a process, so that the first question need not wait for it."""
         with self._changed:
-            if not any(worker.child.is_running for worker in self._workers):
+            # One with a question starts its process itself, without this lock.
+            if not any(worker.child.is_running or worker.question is not None for worker in self._workers):
                 self._workers[0].child.start()
 
     def close(self) -> None:

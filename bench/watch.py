@@ -38,11 +38,11 @@ _HOG_S = 0.3
 
 # What the first sentence has to say of each planted cause.
 EXPECTED = {
-    "input": ("load_batch (",),
-    "checkpoint": ("save_checkpoint (", "saving"),
+    "input": ("load_batch`",),
+    "checkpoint": ("save_checkpoint`",),
     "collection": ("garbage collector",),
-    "compilation": ("compiling",),
-    "contention": ("for a free core", "other processes used"),
+    "compilation": ("compil",),
+    "contention": ("for a free core",),
 }
 
 

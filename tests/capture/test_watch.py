@@ -7,6 +7,7 @@ import functools
 import json
 import logging
 import os
+import re
 import shutil
 import signal
 import socket
@@ -93,7 +94,7 @@ def test_a_slow_step_is_kept_with_what_came_before_and_its_cause(tmp_path, watch
     mark = next(mark for mark in handle.watch.marks if mark.step == 30)
     report = stepscope.load(tmp_path / "logs", run=mark.run).steps()
     assert (mark.trigger, mark.step) == (Trigger.SLOW_STEP, 30)
-    assert "more in load_batch (test_watch.py:" in mark.sentence
+    assert re.search(r"Python in the loop in `.*test_watch.py:\d+ load_batch` is 1,?\d+.* ms longer", mark.sentence)
     assert [row["step"] for row in report.rows][-1] >= 30
     assert len(report.rows) >= 30
     assert f"kept by the watch (slow step): {mark.sentence}" in report.warnings
@@ -334,6 +335,24 @@ def test_the_same_cause_is_kept_once(tmp_path, watched, monkeypatch):
     assert len(handle.watch.marks) == 3
 
 
+def test_the_second_slow_step_of_a_cause_makes_the_watch_wait_twice_as_long(tmp_path, watched, monkeypatch):
+    monkeypatch.setattr(keep, "explain_step", lambda content, number, helper: ("Python is longer", "python a.py:3 load"))
+    handle = watched(window_steps=0, min_interval=100)
+    found = []
+    for step in range(3):
+        mark = Mark(Trigger.SLOW_STEP, f"Step {step} took 9 ms", time.time_ns(), step)
+        handle.watch._add_mark(mark)
+        handle.watch._explain(mark, b"", None)
+        found.append((handle.watch._slow_interval_s, handle.watch.marks[-1].sentence))
+    handle.stop()
+
+    assert found == [
+        (100, "Step 0 took 9 ms: Python is longer"),
+        (200, "Step 1 took 9 ms: Python is longer"),
+        (400, "Step 2 took 9 ms: Python is longer"),
+    ]
+
+
 def test_after_a_kept_capture_only_urgent_triggers_are_kept_for_a_while(tmp_path, watched, monkeypatch):
     monkeypatch.setattr(continuous, "_LEAST_BETWEEN_S", 0.0)
     handle = watched(window_steps=0, min_interval=3600)
@@ -436,7 +455,7 @@ def test_run_watches_an_unmodified_script(tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert "Step 60 took" in done.stderr
-    assert "more in load_batch (train.py:4)" in done.stderr
+    assert "train.py:3 load_batch` is 1," in done.stderr
     assert "kept; more: stepscope over-time" in done.stderr
     assert profiles(tmp_path / "logs")
 

@@ -250,3 +250,12 @@ def test_a_trigger_that_no_watch_reads_asks_for_nothing(tmp_path, capsys):
     assert ("no watch writes here" in said.err, said.out) == (True, "")
     assert run(["trigger", str(tmp_path)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_of_two_lines_of_one_trigger_the_one_with_its_cause_counts(tmp_path):
+    first = {"unix_s": 1.7e9, "trigger": "slow step", "sentence": "Step 3 took 90 ms"}
+    lines = [first, {**first, "trigger": "signal"}, {**first, "sentence": "Step 3 took 90 ms: Python is longer"}]
+    folder = write_rows(tmp_path, lines, name="marks")
+
+    found = [(mark["trigger"], mark["sentence"]) for mark in series.read_marks(folder)]
+    assert found == [("slow step", "Step 3 took 90 ms: Python is longer"), ("signal", "Step 3 took 90 ms")]

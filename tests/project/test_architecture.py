@@ -69,7 +69,7 @@ ALLOWED: dict[str, set[str]] = {
     "demo": {"errors", "capture"},
     "program_source": set(),
     "doctor": {"errors", "formats", "report", "analysis", "cache", "api", "plugins", "export"},
-    "overtime": {"errors", "model", "formats", "report", "api"},
+    "overtime": {"errors", "model", "formats", "report", "analysis", "api"},
     "web": {
         "errors",
         "model",
@@ -142,7 +142,7 @@ WINGS: dict[str, set[str]] = {
     "advice": {"trace", "steps", "account", "purpose", "facts", "ops", "input", "resources", "workers", "waits"},
     "trust": {"trace", "steps", "account", "workers"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice", "resources"},
-    "compare": {"account", "overview"},
+    "compare": {"trace", "account", "overview"},
     "gate": {"compare", "overview"},
 }
 
@@ -172,12 +172,12 @@ CONFINED: dict[str, set[str]] = {
 
 # A constant, groups of entry points, a label of metrics, and what is started as a program with `-m`.
 NAMED_ONLY = {"stepscope.__version__", "stepscope.rules", "stepscope.exports", "stepscope.tools", "stepscope.run"}
-NAMED_ONLY |= {"stepscope.autostart"}
+NAMED_ONLY |= {"stepscope.autostart", "stepscope.overtime.slow_step"}
 
 # The most lines of Python that a room, or a wing of `analysis/`, may have: what it had on 28 November 2026 and a tenth,
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
-    "capture": 21_800,
+    "capture": 21_600,
     "formats": 12_950,
     "account": 10_000,  # devices that show no work; the step that stands for the others; long steps that come again
     "web": 5_360,
@@ -198,7 +198,7 @@ MOST_LINES: dict[str, int] = {
     "timeline": 1960,
     "overview": 1_450,
     "model": 1450,
-    "compare": 1_420,  # one step above the median one, too
+    "compare": 1_440,  # one step above the median one, too, which says why a step was slow
     "export": 1_100,
     "hlo": 1190,
     "waits": 1170,

@@ -80,7 +80,7 @@ IN_WORDS = [
     ("agents.md", "are cut at 1,000. Answers are typed and small: at most 100 rows a page",
      (server.LONGEST_TEXT, tools._MOST_ROWS), (1000, 100)),
     ("watch.md", "A rank that does not answer within 30 s is named", continuous._ANSWER_S, 30),
-    ("watch.md", "A slow step with a cause that was kept in the last hour is only listed",
+    ("watch.md", "A garbage collection or a wait for a core is kept once an hour",
      continuous._SAME_CAUSE_S, 3600),
     ("watch.md", "the time series is copied once a minute", series._COPY_S, 60),
     ("watch.md", "is written every second", ring.FLUSH_S, 1),

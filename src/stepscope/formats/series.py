@@ -155,13 +155,16 @@ def rows_to_table(rows: list[dict[str, Any]], known: set[float]) -> pa.Table:
 
 
 def read_marks(folder: str | Path) -> list[dict[str, Any]]:
-    """The triggers of all hosts of a run, oldest first, each with its `host`."""
-    marks = []
+    """The triggers of all hosts of a run, oldest first, each with its `host`; of one that has two lines the later one,
+    which has its cause."""
+    marks: dict[tuple[str, str], dict[str, Any]] = {}
     for name in _list_files(folder):
         if name.endswith(_MARKS):
             path = store.join(os.fspath(folder), name)
-            marks += [{**row, "host": name.removesuffix(_MARKS)} for row in read_lines(path)]
-    return sorted(marks, key=lambda row: _number(row.get(TIME)) or 0.0)
+            host = name.removesuffix(_MARKS)
+            for row in read_lines(path):
+                marks[host, f"{row.get(TIME)} {row.get('trigger')}"] = {**row, "host": host}
+    return sorted(marks.values(), key=lambda row: _number(row.get(TIME)) or 0.0)
 
 
 def _number(value: object) -> float | None:

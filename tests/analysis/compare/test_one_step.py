@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from draw import Sort, draw
+from draw import MS, Sort, draw
 
 from stepscope.analysis.compare.one_step import StepBesideMedian, compare_with_median
 from stepscope.errors import UsageError
 from stepscope.model import EventKind as K
+from stepscope.model import PlaneKind, TraceBuilder
 
 STALLED = draw(
     """
@@ -30,6 +31,23 @@ def test_what_a_long_step_does_beyond_the_median_one_is_named_with_its_line():
         "is 8.00 ms longer"
     )
     assert differences(found) == [("python", "tidy", "train.py:29", 8.0)]
+
+
+def test_samples_of_the_long_step_itself_tell_what_it_does():
+    builder = TraceBuilder("host")
+    main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "thread 7 (python)", 7)
+    samples = builder.line(
+        builder.plane("/device:CUSTOM:Python stack samples (Stepscope)", PlaneKind.CUSTOM_DEVICE), "MainThread", 7
+    )
+    for number, (start, length) in enumerate([(0, 100), (100, 100), (200, 190), (390, 100)]):
+        main.event("train", start * MS, length * MS, K.STEP_MARK, {"step_num": number})
+    for name, start, length in [("load", 0, 200), ("save", 200, 190), ("load", 390, 100)]:
+        samples.event(f"$train.py:5 {name}", start * MS, length * MS, K.PYTHON_CALL)
+
+    found = compare_with_median(builder.build(), 2)
+
+    assert found.reason == "Python in the loop in `train.py:5 save` is 90.00 ms longer"
+    assert found.cause == "python train.py:5 save"
 
 
 def test_both_steps_stand_in_the_order_of_time():

@@ -60,6 +60,17 @@ def test_a_library_is_named_inside_the_function_that_calls_it():
     assert [trace.name_of(found.frame), trace.name_of(found.inside)] == ["$train.py:9 report", LIBRARY]
 
 
+def test_the_line_of_a_script_that_calls_a_function_is_around_it_though_it_takes_less_time():
+    lines = [("$train.py:20 <module>", 4, 12), ("$train.py:30 <module>", 12, 20), ("$train.py:9 report", 5, 20)]
+    trace = sampled(*lines)
+    start = np.arange(STEPS) * LENGTH * MS
+
+    found = main_function(trace, 0, Spans.union(start + 11 * MS, start + 20 * MS))
+
+    assert found is not None
+    assert trace.name_of(found.frame) == "$train.py:9 report"
+
+
 def test_the_account_names_the_line_and_no_number_of_calls():
     account = account_of(sampled(("$train.py:9 report", 4, 20)))
 

@@ -510,10 +510,13 @@ class PieceFinder:
         """As of `Finder.labels`."""
         return self._finder.labels()
 
-    def culprit(self, rows: I64, cause: Cause) -> Culprit | None:
+    def culprit(self, rows: I64, cause: Cause, during: Spans | None = None) -> Culprit | None:
         """The culprit of the pieces that have a cause; samples of the stack tell where most is the loop's own time.
 
         None where nothing recorded names one.
+
+        Args:
+            during: the time whose samples tell it, if it is long enough; all steps tell it otherwise.
         """
         own = rows[self._is_own[rows]]
         if len(own) and self._length[own].sum() >= _MOST_OF * self._length[rows].sum():
@@ -521,8 +524,10 @@ class PieceFinder:
             said = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
             found = None
             if said in _OF_PYTHON:
-                spans = _time_of_cause(self._trace, self._main, said)
-                found = self._finder.sampled(rows, self._main, spans, cause == Cause.INPUT)
+                spans, of_input = _time_of_cause(self._trace, self._main, said), cause == Cause.INPUT
+                if during is not None:
+                    found = self._finder.sampled(rows, self._main, spans & during, of_input)
+                found = found or self._finder.sampled(rows, self._main, spans, of_input)
             elif said == Cause.HOST_COMPUTE:
                 found = self._finder.computed_by(rows, self._main, _time_of_cause(self._trace, self._main, said))
             if found is not None:

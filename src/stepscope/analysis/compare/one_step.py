@@ -17,6 +17,7 @@ from stepscope.analysis.account.culprits import Culprit, PieceFinder
 from stepscope.analysis.account.every_step import CausesOfStep, every_step
 from stepscope.analysis.account.every_step import causes_of_steps as accounts_of
 from stepscope.analysis.account.graph import Graph
+from stepscope.analysis.trace.spans import Spans
 from stepscope.errors import UsageError
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, U8, Mask
@@ -48,12 +49,25 @@ class OrderedStep:
 
 @dataclass(frozen=True)
 class StepBesideMedian:
-    """A step and the median of the others, with a sentence and the rows of FIELDS, the largest difference first."""
+    """A step and the median of the others.
+
+    Attributes:
+        difference: how much longer or shorter the step is, in words.
+        reason: what explains most of that, in words, and cause: what identifies it; empty if nothing does.
+        rows: of FIELDS, the largest difference first.
+    """
 
     step: OrderedStep
     median: OrderedStep
-    sentence: str
+    difference: str
+    reason: str
+    cause: str
     rows: tuple[dict[str, Cell], ...]
+
+    @property
+    def sentence(self) -> str:
+        """The difference and its reason."""
+        return f"{self.difference}: {self.reason}" if self.reason else self.difference
 
     def section(self) -> Rows:
         """The differences as a table."""
@@ -78,7 +92,7 @@ def compare_with_median(trace: HostTrace, number: int) -> StepBesideMedian:
     there = sorted(others, key=lambda at: steps[at].step_ps)[(len(others) - 1) // 2]
     chosen = (found.step == here) | (found.step == there)
     pieces, cause, is_here = found.pieces.take(chosen), found.cause[chosen], found.step[chosen] == here
-    rows = list(_rows(trace, found.graph, pieces, cause, is_here))
+    told = list(_rows(trace, found.graph, pieces, cause, is_here))
     both = steps[here], steps[there]
     strips = [
         OrderedStep(
@@ -89,11 +103,15 @@ def compare_with_median(trace: HostTrace, number: int) -> StepBesideMedian:
         )
         for step, part in zip(both, (is_here, ~is_here), strict=True)
     ]
-    return StepBesideMedian(strips[0], strips[1], _sentence(*both, rows), tuple(rows))
+    return StepBesideMedian(strips[0], strips[1], *_explain(*both, told), tuple(row for row, _ in told))
 
 
-def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, is_here: Mask) -> Iterator[dict[str, Cell]]:
-    """The time of both steps by cause and culprit, the largest difference first, and what else differs as the last row.
+_Told = tuple[dict[str, Cell], Culprit | None]
+
+
+def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, is_here: Mask) -> Iterator[_Told]:
+    """The time of both steps by cause and culprit, the largest difference first, and what else differs as the last row;
+    each with its culprit.
 
     Args:
         is_here: bool of shape (pieces,), whether a piece is of this step rather than of the median one.
@@ -107,8 +125,10 @@ def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, is_here: Ma
     for at in order[:MOST_FOLLOWED]:
         members = np.flatnonzero(group.ravel() == at)
         each = Cause(cause[members[0]])
+        grown = members[is_here[members] == (spent[at, 1] > spent[at, 0])]
+        during = Spans.union(pieces.start_ps[grown], pieces.end_ps[grown])
         # Contention is by what runs elsewhere.
-        culprit = None if each == Cause.CONTENTION else finder.culprit(members, each)
+        culprit = None if each == Cause.CONTENTION else finder.culprit(members, each, during)
         key = each.name.lower(), culprit.name if culprit else None, describe_place(culprit)
         known = by_name.get(key, (culprit, np.zeros(2, np.int64)))
         by_name[key] = known[0], known[1] + spent[at]
@@ -116,10 +136,10 @@ def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, is_here: Ma
     ranked = sorted(by_name.items(), key=lambda item: -abs(int(np.diff(item[1][1])[0])))
     for (name, _, _), (culprit, ps) in ranked[:MOST_ROWS]:
         if ps[0] != ps[1]:
-            yield _row(name, culprit, ps)
+            yield _row(name, culprit, ps), culprit
     rest = rest + sum((ps for _, (_, ps) in ranked[MOST_ROWS:]), np.zeros(2, np.int64))
     if rest.any():
-        yield _row(None, None, rest)
+        yield _row(None, None, rest), None
 
 
 def _row(cause: str | None, culprit: Culprit | None, ps: I64) -> dict[str, Cell]:
@@ -134,15 +154,18 @@ def _row(cause: str | None, culprit: Culprit | None, ps: I64) -> dict[str, Cell]
     }
 
 
-def _sentence(step: CausesOfStep, median: CausesOfStep, rows: list[dict[str, Cell]]) -> str:
-    """How much longer the step is, and the row that explains most of that."""
+def _explain(step: CausesOfStep, median: CausesOfStep, told: list[_Told]) -> tuple[str, str, str]:
+    """How much longer the step is, and the row that explains most of that, in words and as what identifies it."""
     change = round_ms(step.step_ps - median.step_ps)
     words = f"{duration_text(abs(change))} {'longer' if change > 0 else 'shorter'} than" if change else "as long as"
     first = f"Step {step.number} is {words} step {median.number}, the median of the others"
-    grown = [(amount(row["difference_ms"]) * (1 if change > 0 else -1), row) for row in rows if row["cause"]]
-    most, main = max(grown, key=lambda item: item[0], default=(0.0, {}))
+    side = 1 if change > 0 else -1
+    grown = [(side * amount(row["difference_ms"]), row, culprit) for row, culprit in told if row["cause"]]
+    most, main, culprit = max(grown, key=lambda item: item[0], default=(0.0, {}, None))
     if most <= 0:
-        return first
+        return first, "", ""
     what = " ".join(str(main[key]) for key in ("place", "name") if main[key])
-    side = "longer" if change > 0 else "shorter"
-    return f"{first}: {cause_words(str(main['cause']))}{what and f' in `{what}`'} is {duration_text(most)} {side}"
+    place = f" in `{what}`" if what else ""
+    inside = f" (`{culprit.inside}`)" if culprit is not None and culprit.inside else ""
+    words = f"is {duration_text(most)} {'longer' if change > 0 else 'shorter'}"
+    return first, f"{cause_words(str(main['cause']))}{place}{inside} {words}", f"{main['cause']} {what}"

@@ -200,6 +200,7 @@ def _sampled_functions(trace: HostTrace, rows: I64, spans: Spans, known: I64) ->
     users, part = (has_trait(trace, types, trait) for trait in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION))
     called, by_user = (_shown((who & ~is_loop & ~part)[place], low, high, len(time)) for who in (~part, users))
     decided_ps = int(counts[by_user | ~called].sum())
+    own = _sum_modules(trace, types, own)  # a line of a module that takes less than a function is around it, too
     return _Functions(trace, frame, held, int(counts.sum()), own, users & ~part, is_loop, decided_ps)
 
 

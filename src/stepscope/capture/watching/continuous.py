@@ -12,11 +12,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 
 from stepscope.capture import files, recorder, report
+from stepscope.capture.aside import Helper
 from stepscope.capture.auto.step_loop import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
@@ -27,13 +29,12 @@ from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.watching import keep, memory, places, quota
 from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.budget import WatchBudget
-from stepscope.capture.watching.cause import OF_MACHINE, Blame, find_cause
 from stepscope.capture.watching.collector import CollectorMeter
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.rank_coordination import Ranks, Request
 from stepscope.capture.watching.ring import Ring
 from stepscope.capture.watching.series import Bucket, RemoteSeries, SeriesFile
-from stepscope.capture.watching.steps import StepFollower, StepRecord
+from stepscope.capture.watching.steps import CONTENDED, StepFollower, StepRecord
 from stepscope.capture.watching.triggers import URGENT, Mark, Spikes, TimeTable, Trigger
 from stepscope.capture.watching.windows import Plan, Windows
 from stepscope.errors import CaptureError
@@ -44,7 +45,8 @@ _LOOK_S, _SELDOM_LOOK_S = 1.0, 2.0  # the latter where the job waits for a core 
 _BEAT_S = 5.0
 _ANSWER_S = 30.0
 _AHEAD_S = 3.0  # all ranks have to read a request before the first step of its window
-_SAME_CAUSE_S = 3600.0  # a cause is kept once in this time
+_SAME_CAUSE_S = 3600.0  # a cause that is known at once is kept once in this time
+_MUCH_LONGER = 2.0
 _JOINED_S = 10.0
 _LEAST_BETWEEN_S = 1.0  # between two captures, whatever the trigger
 _MOST_MARKS = 1000
@@ -104,6 +106,8 @@ class Watch:
         self._kept_run = ""
         self._cannot_keep = False
         self._causes: dict[str, float] = {}
+        self._slow_interval_s = options.min_interval  # between two kept slow steps
+        self._longest_kept_ns = 0
         self._last_look_step = -1
         self._stalled = False
         self._asked: deque[tuple[float, Request]] = deque()
@@ -255,21 +259,13 @@ class Watch:
     def _on_slow_step(self, step: StepRecord) -> None:
         """A slow step is a trigger.  One that other programs' use of the processors has made slow says nothing of this
         job: it is counted in the series, and listed only if it is kept."""
-        cause = self.explain(step)
-        is_of_machine = step.is_contended or cause.kind in OF_MACHINE
-        key = "contention" if is_of_machine else f"{cause.kind} {cause.where}"
-        mark = Mark(Trigger.SLOW_STEP, cause.sentence, time.time_ns(), step.number, cause=key)
-        if is_of_machine and self.options.min_interval and self._why_not(mark):
+        mark = Mark(Trigger.SLOW_STEP, step.describe(), time.time_ns(), step.number, cause=step.counted_cause)
+        if step.length_ns > _MUCH_LONGER * self._longest_kept_ns:
+            self._slow_interval_s = self.options.min_interval
+        if mark.cause == CONTENDED and self.options.min_interval and self._why_not(mark):
             return
-        self._consider(mark)
-
-    def explain(self, step: StepRecord) -> Blame:
-        """Why a step was slow."""
-        start_ns, end_ns = step.start.at_ns, step.end.at_ns
-        samples = list(self.ring.sampler.places)
-        during = [place for at, place in samples if start_ns <= at <= end_ns]
-        usually = [place for at, place in samples if not start_ns <= at <= end_ns]
-        return find_cause(step, during, usually, self.ring.machine_during(start_ns, end_ns))
+        if self._consider(mark) and not mark.cause:
+            self._longest_kept_ns = max(self._longest_kept_ns, step.length_ns)
 
     def _look_for_stall(self) -> None:
         stall_s = self.options.stall
@@ -298,15 +294,15 @@ class Watch:
             return behind[:5]
         return [f"all {len(others)} other ranks are at step {self.steps.number:,} or later"]
 
-    def _consider(self, mark: Mark) -> None:
-        """Keeps a trigger, or only lists it if one was kept a moment ago or its cause is known."""
+    def _consider(self, mark: Mark) -> bool:
+        """Keeps a trigger, or only lists it if one was kept a moment ago or its cause is known; whether it is kept."""
         if self._ranks is not None:
             for other in self._ranks.poll():
                 self._join(other)
         if self._why_not(mark):
             just_now = time.monotonic() - self._kept_at < _JOINED_S
             self._add_mark(replace(mark, run=self._kept_run if just_now else ""))
-            return
+            return False
         run = files.run_name()
         window = files.run_name() if self._wants_window(mark) else ""
         request = self._ask_others(mark, run, window)
@@ -316,6 +312,7 @@ class Watch:
             first_step = 0 if request is None else request.first_step
             self._plan_window(Plan(mark, window, first_step))
         self._keep(replace(mark, run=run, window=window))
+        return True
 
     def _why_not(self, mark: Mark) -> str:
         now = time.monotonic()
@@ -327,7 +324,9 @@ class Watch:
             _SAME_CAUSE_S * bool(self.options.min_interval), self.options.min_interval
         ):
             return "a capture with this cause was kept before"
-        return "another one was kept before" if now - self._kept_at < self.options.min_interval else ""
+        is_slow = mark.trigger is Trigger.SLOW_STEP
+        interval_s = self._slow_interval_s if is_slow else self.options.min_interval
+        return "another one was kept before" if now - self._kept_at < interval_s else ""
 
     def _wants_window(self, mark: Mark) -> bool:
         """Whether the steps after a trigger are recorded: where steps come, and within the budget or by request."""
@@ -396,10 +395,13 @@ class Watch:
     def _note_kept(self, mark: Mark) -> None:
         self._kept_at, self._kept_run = time.monotonic(), mark.run
         if mark.cause:
-            self._causes[mark.cause] = self._kept_at
-            while len(self._causes) > _MOST_MARKS:
-                del self._causes[next(iter(self._causes))]
+            self._note_cause(mark.cause, self._kept_at)
         self._add_mark(mark)
+
+    def _note_cause(self, cause: str, now: float) -> None:
+        self._causes[cause] = now
+        while len(self._causes) > _MOST_MARKS:
+            del self._causes[next(iter(self._causes))]
 
     def _attach(self, mark: Mark) -> tuple[Artifact, ...]:
         if mark.trigger in (Trigger.STALL, Trigger.CRASH, Trigger.OUT_OF_MEMORY):
@@ -413,13 +415,18 @@ class Watch:
         with report.NeverRaise("keeping a capture of the watch", strict=False):
             self._writing_runs.add(mark.run)
             try:
-                content += keep.end_of_ring(mark, end_ns, self.ring.notes())
+                ring, notes = content, self.ring.notes()
+                content = ring + keep.end_of_ring(mark, end_ns, notes)
                 target = self._write_ring(mark, content)
                 if target is None:
                     return
-                if target.url is None:
-                    quota.mark_run(target.folder, mark.row())
-                path = keep.convert_ring(content, target, attached)
+                with closing(Helper(is_wanted=True)) as helper:
+                    if mark.trigger is Trigger.SLOW_STEP and not mark.cause:
+                        mark = self._explain(mark, content, helper)
+                        content = ring + keep.end_of_ring(mark, end_ns, notes)
+                    if target.url is None:
+                        quota.mark_run(target.folder, mark.row())
+                    path = keep.convert_ring(content, target, helper, attached)
                 if target.url is not None:
                     self._make_remote_room(target.url)
                 report.inform(f"{mark.sentence}: {path}")
@@ -432,6 +439,24 @@ class Watch:
             self._make_room()
         if self._writer is not None and self._writer.is_this():
             self.budget.note_end()
+
+    def _explain(self, mark: Mark, content: bytes, helper: Helper) -> Mark:
+        """The mark of a slow step with the reason in it.  Where that is a known one, the next slow step is kept after
+        twice the time, unless it is much longer than those that are kept."""
+        reason, cause = keep.explain_step(content, mark.step or 0, helper)
+        if not reason:
+            return mark
+        now, before = time.monotonic(), self._causes.get(cause, -float("inf"))
+        is_known = now - before < _SAME_CAUSE_S
+        interval_s = 2 * self._slow_interval_s if is_known else self.options.min_interval
+        self._slow_interval_s = min(interval_s, max(_SAME_CAUSE_S, self.options.min_interval))
+        self._note_cause(cause, now)
+        explained = replace(mark, sentence=f"{mark.sentence}: {reason}", cause=cause)
+        with suppress(ValueError):
+            self.marks[self.marks.index(mark)] = explained
+        if self._series is not None:
+            self._series.add_mark(explained)
+        return explained
 
     def _write_ring(self, mark: Mark, content: bytes) -> files.Target | None:
         """Stores a kept ring; None if the logdir takes nothing, which is reported once until it does again."""

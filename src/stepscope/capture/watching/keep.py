@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from stepscope.capture import cost, files
-from stepscope.capture.aside import Helper
+from stepscope.capture.aside import FailedError, Helper, UnableError
 from stepscope.capture.assemble import PROFILE, make_anywhere
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
@@ -51,22 +52,45 @@ def write_ring(content: bytes, target: files.Target) -> None:
         os.fsync(file.fileno())
 
 
-def convert_ring(content: bytes, target: files.Target, attached: tuple[Artifact, ...] = ()) -> Path | str:
+_EXPLAINED = "explained.json"
+_PATIENCE_S = 60.0
+_EXPLAINER = "stepscope.overtime.slow_step"  # by name: nothing that captures knows an analysis
+
+
+def explain_step(content: bytes, number: int, helper: Helper) -> tuple[str, str]:
+    """Why a step of a ring was slow, by its account, which the helper makes: what takes longer and where, for people,
+    and what identifies that; both empty where nothing is known.
+
+    Args:
+        content: the ring.
+    """
+    result = helper.folder / _EXPLAINED
+    try:
+        helper.run(_EXPLAINER, [str(number), str(result)], _PATIENCE_S, content)
+        reason, cause = json.loads(result.read_text())
+    except (UnableError, FailedError, OSError, ValueError):
+        return "", ""
+    return str(reason), str(cause)
+
+
+def convert_ring(
+    content: bytes, target: files.Target, helper: Helper, attached: tuple[Artifact, ...] = ()
+) -> Path | str:
     """Makes the profile of a ring that `write_ring` has written; returns its path or its address.
 
     If it cannot be made, the ring stays as it is; every command reads it.
 
     Args:
         content: the ring.
+        helper: makes the profile.
         attached: other files to keep beside it.
     """
-    with closing(Helper(is_wanted=True)) as helper:
-        try:
-            profile = make_anywhere(content, None, target.name, 0, helper)
-            stored = files.store_all((Artifact(PROFILE, profile), *attached), target)
-            with suppress(OSError):
-                target.partial.unlink()
-            return stored[0] if target.url is None else files.upload(stored, target)
-        except Exception as error:
-            report(error, "converting the ring of the watch")
-            return target.partial
+    try:
+        profile = make_anywhere(content, None, target.name, 0, helper)
+        stored = files.store_all((Artifact(PROFILE, profile), *attached), target)
+        with suppress(OSError):
+            target.partial.unlink()
+        return stored[0] if target.url is None else files.upload(stored, target)
+    except Exception as error:
+        report(error, "converting the ring of the watch")
+        return target.partial

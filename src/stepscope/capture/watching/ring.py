@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
@@ -16,12 +15,11 @@ from stepscope.capture.tracers.base import Metadata, Probe, Span
 from stepscope.capture.tracers.host import PLANE as ANNOTATIONS
 from stepscope.capture.tracers.host import Event, HostTracer
 from stepscope.capture.tracers.probes import Probes
-from stepscope.capture.tracers.system import MACHINE, PROCESS, VALUE, SystemTracer
 from stepscope.capture.tracers.system import PLANE as COUNTERS
+from stepscope.capture.tracers.system import VALUE, SystemTracer
 from stepscope.capture.tracers.thread_usage import Reading, make_usage_chunk
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.budget import WatchBudget
-from stepscope.capture.watching.cause import MachineLoad
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.capture.watching.sampler import RingSampler
 from stepscope.capture.watching.steps import StepFollower
@@ -30,7 +28,6 @@ from stepscope.formats.spool import layout
 FLUSH_S = 1.0  # what a killed job loses at most, with some time to write
 _SYSTEM_MS = 1000
 _SELDOM_SYSTEM_S = 5.0  # where the watch has spent more than its budget
-_MOST_MACHINE = 60
 
 
 class Ring:
@@ -43,9 +40,6 @@ class Ring:
         on_counters: called with the values of the system's counters, now and then.
         on_flush: called before each flush.
         budget: of the watch.
-
-    Attributes:
-        sampler: of the Python stacks.
 
     Raises:
         CaptureError: the file cannot be made.
@@ -66,7 +60,7 @@ class Ring:
         self._append: Callable[[Event], None] | None = None
         self._on_counters = on_counters
         self._host = HostTracer()
-        self.sampler = RingSampler(steps, options.samples_hz, budget)
+        self._sampler = RingSampler(steps, options.samples_hz, budget)
         self._system = _SeldomSystem(budget)
         self._samples = options.samples_hz > 0
         self._probes = Probes()
@@ -75,7 +69,6 @@ class Ring:
         self._lost_flushes = 0
         self._thinner = Thinner(self._host.annotate)
         self._lock = threading.Lock()
-        self._machine: list[tuple[int, str, float]] = []
         self._span_ns = round(options.ring * 1e9)
         clock_ns, unix_ns = read_two_clocks()
         header = layout.session(target.name, "", clock_ns, unix_ns)
@@ -86,7 +79,7 @@ class Ring:
     def start(self) -> None:
         """Starts the tracers."""
         options = ProfilerOptions(system_interval_ms=_SYSTEM_MS)
-        wanted: list[Probe] = [self._host, self._system, *([self.sampler] if self._samples else [])]
+        wanted: list[Probe] = [self._host, self._system, *([self._sampler] if self._samples else [])]
         for probe in wanted:
             with report.NeverRaise(f"watching with {type(probe).__name__}", strict=False):
                 self._probes.start(probe, options, time.perf_counter_ns)
@@ -142,16 +135,6 @@ class Ring:
                          " budget, budget_percent")  # fmt: skip
         return notes
 
-    def machine_during(self, start_ns: int, end_ns: int) -> MachineLoad:
-        """What the machine did in a span of time, by the samples in it and the next one."""
-        means: dict[str, float] = {}
-        for name in (MACHINE, PROCESS):
-            values = [value for at, each, value in self._machine if each == name and start_ns <= at <= end_ns + 1e9]
-            if values:
-                means[name] = sum(values) / len(values)
-        own, processors = means.get(PROCESS), os.cpu_count() or 1
-        return MachineLoad(means.get(MACHINE), None if own is None else own / processors, processors)
-
     def stop(self) -> None:
         """Ends the tracers, and removes the file."""
         self._flusher.stop()  # it may route annotations
@@ -183,8 +166,6 @@ class Ring:
                 name, value = chunk.names[chunk.name[row]], stats[VALUE]
                 if isinstance(value, int | float):
                     values.setdefault(name, []).append(float(value))
-                    self._machine.append((chunk.begin[row], name, float(value)))
-        del self._machine[: -_MOST_MACHINE * 8]
         if values:
             self._on_counters(values)
 

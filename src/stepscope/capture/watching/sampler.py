@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import deque
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import own_threads
@@ -16,7 +15,6 @@ from stepscope.capture.tracers.base import Clock
 from stepscope.capture.tracers.stack_samples import StackSampler
 from stepscope.capture.tracers.ticker import Ticker
 from stepscope.capture.watching.budget import WatchBudget
-from stepscope.capture.watching.places import ThreadPlace, place_of_thread
 from stepscope.capture.watching.steps import StepFollower
 from stepscope.formats.spool.layout import Chunk
 
@@ -28,20 +26,16 @@ _LOOK_S, _SELDOM_LOOK_S = 0.1, 1.0  # the latter before it is known how long a s
 _BUSY_LOOK_S = 0.15  # where the job waits for a core; slow steps of 0.2 s still have to be seen
 _SLOW_LOOK_S = 0.05  # while a step is overdue and cannot be sampled yet
 _LONGEST_S = 600.0
-_MOST_PLACES = 4000
 _SMOOTH = 0.1
 
 
 class RingSampler(StackSampler):
-    """Samples the stacks of all threads, and notes where the thread of the steps is.
+    """Samples the stacks of all threads.
 
     Args:
         steps: knows whether the open step is overdue.
         most_hz: the most samples per second while steps are on time.
         budget: of the watch, which says whether it can afford a sample.
-
-    Attributes:
-        places: when and where the thread of the steps was sampled last.
     """
 
     def __init__(self, steps: StepFollower, most_hz: float, budget: WatchBudget) -> None:
@@ -54,7 +48,6 @@ class RingSampler(StackSampler):
         self._look_s = _LOOK_S
         self._next_ns = 0  # when the next sample is due
         self._burst = self._looks = self._of_step = 0  # the latter: samples of the overdue step
-        self.places: deque[tuple[int, ThreadPlace]] = deque(maxlen=_MOST_PLACES)
 
     def start(self, options: ProfilerOptions, clock: Clock) -> None:
         """Starts sampling."""
@@ -132,9 +125,6 @@ class RingSampler(StackSampler):
         return max(min((self._next_ns - now) / 1e9, look_s), _BURST_S)
 
     def sample(self) -> None:
-        """Takes one sample of every thread but Stepscope's own, and notes where that of the steps is."""
+        """Takes one sample of every thread but Stepscope's own."""
         named = threading._active  # type: ignore[attr-defined]  # `enumerate` may wait for a lock
-        now, _ = self._log.read(self._clock, named, own_threads())
-        place = place_of_thread(self._steps.thread_number)
-        if place is not None:
-            self.places.append((now, place))
+        self._log.read(self._clock, named, own_threads())

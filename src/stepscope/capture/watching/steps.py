@@ -29,6 +29,9 @@ _SMOOTH = 0.1
 _CLEAR_EXTRA_NS = 500_000
 _QUICK_HOOK_NS = 15_000  # measured between steps that had used the caches meanwhile; alone, it takes a tenth of that
 _MOST_WAITING = 50_000  # steps, if nobody takes them
+_MANY_FAULTS = 10  # that read the disk: a few are those of a file that is mapped
+
+CONTENDED, COLLECTED = "contention", "garbage collection"
 
 QuickStep = tuple[int, int, int]
 """Number, start and end in ns of a step that was as long as usual."""
@@ -77,6 +80,35 @@ class StepRecord(NamedTuple):
     def length_ns(self) -> int:
         """How long it took."""
         return self.end.at_ns - self.start.at_ns
+
+    @property
+    def counted_cause(self) -> str:
+        """What counters of its thread show for most of the time that it took longer than usual; empty if nothing."""
+        most_ns = (self.length_ns - self.usual_ns) / 2
+        if self.end.collector_ns - self.start.collector_ns >= most_ns:
+            return COLLECTED
+        return CONTENDED if self.is_contended or self.end.queued_ns - self.start.queued_ns >= most_ns else ""
+
+    def describe(self) -> str:
+        """How much longer than usual it took, and what counters of its thread say of that."""
+        said = f"Step {self.number:,} took {_ms(self.length_ns)} instead of {_ms(self.usual_ns)}"
+        if self.counted_cause == COLLECTED:
+            ran_ns = self.end.collector_ns - self.start.collector_ns
+            return f"{said}: Python's garbage collector ran for {_ms(ran_ns)}"
+        if self.counted_cause == CONTENDED:
+            return f"{said}: its thread waited {_ms(self.end.queued_ns - self.start.queued_ns)} for a free core"
+        faults = self.end.disk_faults - self.start.disk_faults
+        return said if faults < _MANY_FAULTS else f"{said}, with {faults:,} page faults that read the disk"
+
+
+def _ms(ns: float) -> str:
+    """A time for a sentence.
+
+    >>> _ms(1_234_567_890), _ms(12_300_000), _ms(930_000)
+    ('1,235 ms', '12 ms', '0.9 ms')
+    """
+    ms = ns / 1e6
+    return f"{ms:,.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
 
 
 class ThreadMeter:

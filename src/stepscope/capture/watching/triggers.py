@@ -42,7 +42,7 @@ class Mark:
         step: the number of the step; None if none ran.
         run: the session that holds what came before it; empty if nothing was kept.
         window: the session that holds the framework's record of the steps after it; empty without one.
-        cause: what identifies the cause, so that it is not kept again and again; empty if unknown.
+        cause: what identifies the cause, so that it is not kept again and again; empty while that is unknown.
     """
 
     trigger: Trigger

@@ -336,7 +336,7 @@ def test_the_same_cause_is_kept_once(tmp_path, watched, monkeypatch):
 
 
 def test_the_second_slow_step_of_a_cause_makes_the_watch_wait_twice_as_long(tmp_path, watched, monkeypatch):
-    monkeypatch.setattr(keep, "explain_step", lambda content, number, helper: ("Python is longer", "python a.py:3 load"))
+    monkeypatch.setattr(keep, "explain_step", lambda content, number, helper: ("Python is longer", "python a.py:3"))
     handle = watched(window_steps=0, min_interval=100)
     found = []
     for step in range(3):

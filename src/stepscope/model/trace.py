@@ -43,6 +43,8 @@ class HostTrace:
         recorder_messages: errors and warnings that the recording program stored.
         repairs: what in it could not be so and was changed when it was read.
         framework: "tensorflow", "jax" or "pytorch"; "python" for a program that uses none of these; "" if unknown.
+        recorder: who recorded it, where that is not the framework's own profiler: "nsight", or "chrome" for a trace in
+            Chrome's format of an unknown maker; else "".
         left_out: names of stats that were not kept of events; to ask for one that the file has raises LeftOutError.
     """
 
@@ -62,6 +64,7 @@ class HostTrace:
     partial: bool = False
     recorder_messages: tuple[str, ...] = ()
     framework: str = ""
+    recorder: str = ""
     repairs: tuple[Repair, ...] = ()
     left_out: frozenset[str] = frozenset()
     _derived: dict[str, object] = field(default_factory=dict, repr=False, compare=False)

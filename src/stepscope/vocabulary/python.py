@@ -15,7 +15,7 @@ from typing import NamedTuple
 from stepscope.model import EventKind, Trait
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
-from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait
+from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, RangeTrait
 
 # ---- Whose a Python file is ------------------------------------------------------------------------------------------
 # known packages, the standard library, and files of frameworks whose traces name no folder.  PyTorch's profiler
@@ -355,6 +355,7 @@ NAMES: tuple[NameTable, ...] = (
             (CallTrait.WAITS, r".*[ .](?:block_until_ready|try_to_block|synchronize)$"),
         ),
     ),
+    NameTable(rules=((RangeTrait.OF_RECORDER, r"(?:.*[/$])?profiler\.py[:(]\d+\)?:? (?:start|stop)_\w+"),)),
     NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
     NameTable(rules=((CodeTrait.OF_USER, is_of_user), (InputTrait.OF_KERAS, r".*/keras/.*/py_dataset_adapter"))),
     NameTable(rules=((CodeTrait.MAY_BE_LIBRARY, may_be_library),)),

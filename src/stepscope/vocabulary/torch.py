@@ -215,6 +215,34 @@ def optimizer_of(name: str) -> str:
     return name.removeprefix(_UPDATE).partition(".")[0] if name.startswith(_UPDATE) else ""
 
 
+_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
+_FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
+
+
+def fused_form(update: str) -> str:
+    """How the optimizer whose call a range is updates all parameters in a few kernels; empty for one of the program's.
+
+    >>> fused_form("Optimizer.step#SGD.step"), fused_form("Optimizer.step#CustomAdam.step")
+    ('torch.optim.SGD(params, fused=True)', '')
+    """
+    name = optimizer_of(update)
+    how = "fused" if name in _FUSED else "foreach" if name in _FOREACH else ""
+    return how and f"torch.optim.{name}(params, {how}=True)"
+
+
+_BACKENDS = ("cudnn", "miopen", "mps", "npu", "ipex", "xpu", "hpu")
+
+
+def backend_of(op: str) -> str:
+    """The backend that an op computes on, of one that has the trait OF_DEVICE_LIBRARY.
+
+    >>> backend_of("aten::_mps_convolution"), backend_of("aten::linear_backward"), backend_of("torch_ipex::mm")
+    ('mps', 'mps', 'xpu')
+    """
+    found = next((backend for backend in _BACKENDS if backend in op), "mps")
+    return "xpu" if found == "ipex" else found
+
+
 def annotated_op(collective: str, module: str, region: str, is_backward: bool, is_trained: bool) -> tuple[str, str]:
     """Name and type of the op of replayed work, by the annotations of its node in the graph.
 

@@ -157,4 +157,5 @@ class RangeTrait(IntFlag):
 
     UPDATES_MODEL = auto()  # the call in which an optimizer updates the parameters
     OF_FRAMEWORK = auto()  # named by a framework or its libraries
+    OF_RECORDER = auto()  # the profiler itself: its start and its end
     OF_RUNTIME = auto()  # written in the way in which the runtimes of TensorFlow and JAX name their own work

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.rules import device_idle
-from stepscope.analysis.facts.device_facts import device_facts_of
+from stepscope.analysis.facts.device_facts import Update, device_facts_of
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.trace.program_facts import OpThreads
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
@@ -45,7 +45,7 @@ SORTS = {
 def context_of(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None = None) -> Context:
     """What the rules see of a session."""
     report = overview.merge([overview.partial(host) for host in hosts])
-    return replace(report.context, framework=framework, read=lambda name: (read or {}).get(name))
+    return replace(report.context, framework=framework, recorder=framework, read=lambda name: (read or {}).get(name))
 
 
 def said(*hosts: HostTrace, framework: str = "", read: Mapping[str, Any] | None = None) -> list[Advice]:
@@ -472,13 +472,15 @@ def test_what_the_host_computes_beside_a_device_is_told_to_be_computed_there() -
 
 def test_what_only_infers_is_not_told_of_training() -> None:
     context = context_of(two_steps("a" + "-" * 119, "k " * 60), framework="pytorch")
-    trained = [replace(host, purposes={"forward": 1, "backward": 1}) for host in context.hosts]
+    assert context.device is not None
+    updates = replace(context.device, update=Update("Optimizer.step#SGD.step", MS, 1))
+    trained = [replace(host, device=updates, purposes={"forward": 1, "backward": 1}) for host in context.hosts]
     infers = [replace(host, purposes={"forward": 1}) for host in context.hosts]
 
     def actions(hosts: list[Any]) -> str:
         return " ".join(action for item in advise(replace(context, hosts=hosts)).items for action in item.actions)
 
-    assert "optimizer" in actions(trained)
+    assert "the fused form of the optimizer: torch.optim.SGD(params, fused=True)" in actions(trained)
     assert "optimizer" not in actions(infers)
 
 

@@ -313,7 +313,10 @@ def test_slow_python_that_was_sampled_only_is_named_by_its_samples() -> None:
 
 @pytest.mark.parametrize(
     ("calls", "told"),
-    [("                   ", "record with ProfilerOptions"), ("p-------- p--------", "look at report.py:7 rank")],
+    [
+        ("                   ", "record the program with"),
+        ("p-------- p--------", "look at report.py:7 rank"),
+    ],
     ids=["not recorded", "recorded"],
 )
 def test_python_calls_are_to_be_recorded_only_where_they_were_not(calls: str, told: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from draw import Sort, draw
 
 from stepscope.analysis.advice import Advice, advise
@@ -21,8 +23,8 @@ SORTS = {
 def first(*pictures: str, framework: str = "") -> Advice:
     hosts: list[HostTrace] = [draw(picture, SORTS, host=f"host{number}") for number, picture in enumerate(pictures)]
     context = overview.merge([overview.partial(host) for host in hosts]).context
-    object.__setattr__(context, "framework", framework or context.framework)
-    return advise(context).items[0]
+    known = {"framework": framework, "recorder": framework} if framework else {}
+    return advise(replace(context, **known)).items[0]
 
 
 def test_the_evidence_starts_with_the_line_that_the_step_waits_for() -> None:

@@ -104,7 +104,7 @@ def test_all_ops_of_a_line_are_one_row_and_what_has_no_line_is_another():
 
 
 def test_without_devices_host_time_counts():
-    found = report(draw("host main | a--- b-"))
+    found = report(replace(draw("host main | a--- b-"), framework="pytorch"))
     assert table(found.rows, "name", "percent", "avg_device_us") == [
         ("a", pytest.approx(66.6667), None), ("b", pytest.approx(33.3333), None),
     ]  # fmt: skip

@@ -214,7 +214,8 @@ def test_what_a_capture_lacks(picture: str, missing: set[str]) -> None:
     [
         ("pytorch", "with_stack=True", "profile_memory=True"),
         ("tensorflow", "python_tracer_level=1", "host_tracer_level=2"),
-        ("", "python_tracer_level=1", "PyTorch with profile_memory=True"),
+        ("jax", "python_tracer_level=1", "host_tracer_level=2"),
+        ("", "stepscope run SCRIPT", "PyTorch with profile_memory=True"),
     ],
 )
 def test_what_a_capture_lacks_is_recorded_with_the_options_of_its_framework(

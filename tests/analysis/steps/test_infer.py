@@ -617,7 +617,7 @@ def test_phases_that_come_as_often_as_the_longest_make_one_step() -> None:
 
 
 def test_a_range_that_fills_its_loop_is_the_step_whatever_comes_beside_it() -> None:
-    trace = mark_named_steps(draw("host main | R-B------R-B------R-B------R-B------R-B------", _PHASES))
+    trace = mark_named_steps(draw("host main | R-B---------R-B---------R-B---------R-B---------R-B---------", _PHASES))
 
     assert (found(trace)[0], steps_of(trace).name[0]) == ("markers", "backbone 0")
 

@@ -30,7 +30,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.lost_work import share_lost
-from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
+from stepscope.analysis.trace.remedies import PYTHON_CALLS, recorder_of, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, U8, Mask, median, percentiles
@@ -42,12 +42,15 @@ from stepscope.vocabulary.traits import CodeTrait
 _OF_CODE = (Cause.PYTHON, Cause.INPUT, Cause.LAUNCH, Cause.HOST_COMPUTE, Cause.CHECKPOINT)
 # Causes that say that nothing computes: the host waits for an idle device, or a device has nothing to do.
 _IDLE = tuple(cause.name.lower() for cause in (Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN))
+_OF_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRANSFER)
 CONTENTION = Cause.CONTENTION.name.lower()
 _WORTH_SAYING = 0.03  # of the step: less contention than the least gain that is advised changes no answer
 _MOMENTS = 200  # cells of the step's picture, each a few pixels wide
 _EVENLY = 1.5  # times the least share of lost launches in a step: the most, if chance lost them
 _NEARLY_ALL = 0.8  # of the loop's Python: with less asleep its words would deny what runs in the rest
 _UNEVEN = 5.0  # percent of the step: XProf finds less worth a word of no part
+_MOST_OF = 0.5  # of what is unknown: one that covers less explains no more than that
+_WORTH_NAMING = 0.05  # of a cause's time
 _GROWS = 0.01  # of the step: a cause that gets no longer than this was no rival
 
 
@@ -280,6 +283,8 @@ def _with_culprit(
     culprit = None if cause == Cause.CONTENTION else finder.culprit(rows, cause)
     if cause == Cause.UNKNOWN and silent.any():
         culprit = finder.waiting_call(np.flatnonzero(silent)) or culprit
+    if culprit is not None and culprit.ps < (_MOST_OF if cause == Cause.UNKNOWN else _WORTH_NAMING) * row.ps:
+        culprit = None  # it does not stand for the part
     return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))
 
 
@@ -351,6 +356,8 @@ def _find_certain(trace: HostTrace, found: EveryStep, blindness: Blindness) -> t
     certain = 2 * part > whole
     for each in _limits_with_lost_work(trace, found, blindness.lost):
         certain[each] = True
+    if blindness.lost:  # what devices do for most of the step is known, whatever else they were to do
+        certain[[*_OF_DEVICES]] |= 2 * whole[[*_OF_DEVICES]] > whole.sum()
     return tuple(Cause(at).name.lower() for at in np.flatnonzero(certain).tolist())
 
 
@@ -444,7 +451,7 @@ def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     known = longest.culprit is not None and longest.culprit.where is not None
     if known or len(events_of_kind(trace, EventKind.PYTHON_CALL)):
         return None
-    return remedy(PYTHON_CALLS, trace.framework)
+    return remedy(PYTHON_CALLS, recorder_of(trace))
 
 
 def _noise_percent(spent: I64) -> dict[str, float]:

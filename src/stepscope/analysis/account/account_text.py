@@ -18,7 +18,6 @@ from stepscope.vocabulary.torch import plain_range
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
 _MOST_NUMBERS = 4  # steps that a sentence lists by number
-_WORTH_NAMING = 0.05  # of a cause's time
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 
 FIELDS: tuple[Field, ...] = (
@@ -155,7 +154,7 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
     """
     culprit = row.culprit
     share, idle = share_sentence(account, row), _while_idle(account, row)
-    if culprit is None or culprit.ps < _WORTH_NAMING * row.ps:
+    if culprit is None:
         return f"{share}{idle}"
     if culprit.ps >= _NEARLY_ALL * row.ps:
         return f"{share}: {describe_culprit(culprit)}{idle}"

@@ -24,7 +24,7 @@ from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.lost_work import share_lost
-from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, HOST_ACTIVITY, remedy
+from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, HOST_ACTIVITY, recorder_of, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I64
@@ -40,6 +40,8 @@ _STARTS = (
     K.OP, K.BACKWARD, K.COLLECTIVE_CALL, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR, K.RUNTIME_CALL,
     K.COPY_HOST_TO_DEVICE_CALL,
 )  # fmt: skip
+_NAMED = 2  # ranges of an unknown maker
+MS = 10**9  # picoseconds
 _MOST_NAMELESS = 0.5  # of the events: of fewer without a name most time still has one
 _NAMES = "record again with a profiler of this framework's version: the names of calls and kernels got lost"
 _LINKS = (
@@ -76,9 +78,12 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     """
     if (nameless := share_nameless(trace)) > _MOST_NAMELESS:
         return Blindness(f"{100 * nameless:.0f} % of the events have no name", _NAMES, hides_causes=True)
+    if trace.recorder == "chrome" and (longest := _strange_ranges(trace)):
+        why = f"nobody known wrote this trace; its longest ranges: {longest}"
+        return Blindness(why, remedy(HOST_ACTIVITY, "chrome"), hides_causes=True)
     if is_device_work(trace).any():
         return _find_outlasting(trace) or _lost_launches(trace, step) or _ended_early(trace)
-    how = remedy(DEVICE_ACTIVITY, trace.framework)
+    how = remedy(DEVICE_ACTIVITY, recorder_of(trace))
     strange_ms = _not_understood_ps(trace) / 1e9
     if strange_ms:
         return Blindness(f"{strange_ms:,.1f} ms of rows are not understood, perhaps work of a device", how)
@@ -86,8 +91,21 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
         return Blindness("what the devices do was not recorded", how, of_devices=True)
     lacks_host = trace.framework not in ("", "python") and not has_native_events(trace)
     if lacks_host and not _is_observed(trace) and not has_lost_framework(trace):
-        return Blindness("nothing of what the framework does was recorded", remedy(HOST_ACTIVITY, trace.framework))
+        return Blindness("nothing of what the framework does was recorded", remedy(HOST_ACTIVITY, recorder_of(trace)))
     return None
+
+
+def _strange_ranges(trace: HostTrace) -> str:
+    """The names of the longest ranges and how long each lasts in all, where most of the time is in ranges of which only
+    the names are known; else empty."""
+    first, last = trace.span_ps()
+    rows = np.flatnonzero((trace.events.kind == K.OTHER) & is_thread_event(trace))
+    if 2 * spans_of(trace, rows).total <= last - first:
+        return ""
+    types, place = np.unique(trace.events.type[rows], return_inverse=True)
+    total = np.array([spans_of(trace, rows[place == at]).total for at in range(len(types))])
+    longest = np.argsort(-total, kind="stable")[:_NAMED]
+    return ", ".join(f"`{trace.strings[trace.event_types.name[types[at]]]}` {total[at] / MS:,.0f} ms" for at in longest)
 
 
 def _find_outlasting(trace: HostTrace) -> Blindness | None:

@@ -406,6 +406,10 @@ class Finder:
             return None, rows[:0]
         total = np.bincount(names[known], weights=self._length[rows][known])
         best = int(np.argmax(total))
+        unnamed = rows[~known & self._is_work[rows]]
+        of_name = np.bincount(self._trace.event_names(self._event[unnamed]), weights=self._length[unnamed])
+        if of_name.max(initial=0.0) > total[best]:  # of no known op, and more than any op has
+            return None, rows[:0]
         return self._op_text(best), rows[known & (names == best)]
 
     @cached_property
@@ -532,7 +536,18 @@ class PieceFinder:
                 found = self._finder.computed_by(rows, self._main, _time_of_cause(self._trace, self._main, said))
             if found is not None:
                 return found
-        return self._finder.culprit(rows)
+        return self._finder.culprit(rows[self._covers(rows)] if cause == Cause.UNKNOWN else rows)
+
+    def _covers(self, rows: I64) -> Mask:
+        """Whether what was recorded goes on through each piece: what only comes next does not explain it."""
+        event, events = np.maximum(self._event[rows], 0), self._trace.events
+        starts, length = (
+            events.start_ps[event],
+            np.maximum(events.duration_ps[event], forest(self._trace).extent_ps[event]),
+        )
+        end = self._start[rows] + self._length[rows]
+        found: Mask = (self._event[rows] >= 0) & (starts <= self._start[rows]) & (starts + length >= end)
+        return found
 
     def waiting_call(self, rows: I64) -> Culprit | None:
         """The function whose call waits for a device on the loop's thread during most of some pieces, with that call;

@@ -20,6 +20,7 @@ from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.purpose.excess import ExcessFact
+from stepscope.analysis.steps.outside_steps import OutsideSteps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.report import amount
@@ -42,6 +43,7 @@ class Context:
         top_ops: the overview's list.
         python_recorded: some host recorded Python function calls.
         device_type: the model of the devices.
+        recorder: who recorded it, a key of the tables of remedies.
         profiling: what recording cost the steps, if it was measured.
         read: returns another tool's report, None if there is none.
         has_steps: steps were found; else the figures are those of the whole capture.
@@ -56,6 +58,7 @@ class Context:
     top_ops: Sequence[Mapping[str, Any]] = ()
     python_recorded: bool = False
     device_type: str = ""
+    recorder: str = ""
     read: Read = read_nothing
     has_steps: bool = True
     record_first: str = ""
@@ -135,6 +138,13 @@ class Context:
         found = [each for host in self.hosts if (each := host.first_calls) is not None and not each.is_beside]
         whole = len(found) == len(self.hosts)
         return max(found, key=lambda each: each.percent, default=None) if whole else None
+
+    @property
+    def outside(self) -> OutsideSteps | None:
+        """The time outside of usual steps on the host that sets the pace, where that is most of the recording and the
+        account is of such a step."""
+        is_usual = self.account is not None and self.account.is_median and self.account.has_steps
+        return self.pace.outside if self.pace is not None and is_usual else None
 
     @property
     def hottest_python(self) -> str:

@@ -85,5 +85,5 @@ def _recording_action(
     if context.python_recorded or (culprit and culprit.file) or not of_python or of_dataset:
         return ()
     what = "what within that line takes it" if culprit and culprit.where else "the line"
-    text = f"to see {what}, {remedy(PYTHON_CALLS, context.framework)}"
+    text = f"to see {what}, {remedy(PYTHON_CALLS, context.recorder)}"
     return () if any("with_stack" in action or "python_tracer" in action for action in advice.actions) else (text,)

@@ -30,9 +30,10 @@ from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.purpose.excess import EXCESSES, RECURRENCE, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
-from stepscope.analysis.trace.remedies import PYTHON_CALLS, SEE_DEVICE, remedy
+from stepscope.analysis.trace.remedies import LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
+from stepscope.report import duration_text
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
@@ -44,6 +45,7 @@ _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming f
 _OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host does itself, as its events say
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
+_KEEP_WORKERS = {"pytorch": "DataLoader(persistent_workers=True) starts its workers once"}
 _QUIETER = (
     "stop what else runs; if nothing does, the job's own threads and processes share the cores: use fewer of them"
     " (OMP_NUM_THREADS, taskset), or make what they do cheaper"
@@ -114,9 +116,37 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
             _explain_other_savings(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept
         ]
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
+    kept, verdict = _say_outside_first(context, kept, verdict)
     if (growth := advise_on_growth(context)) is not None:
         kept.insert(1 if kept and kept[0].kind != "none" else 0, growth)  # "nothing stands out" comes after it
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+
+
+def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdict) -> tuple[list[Advice], Verdict]:
+    """Advice and verdict of steps that are the smaller part of the recording: what holds the rest is said first."""
+    outside = context.outside
+    if outside is None:
+        return list(kept), verdict
+    holds = f"`{shorten_op(outside.name)}` holds most of it" if outside.name else "nothing there says what runs"
+    longest = f"{duration_text(outside.longest_ps / MS)} of the recording lie {outside.where}; {holds}"
+    label = verdict.sentence.partition(": ")[0]
+    label = "not known" if label == "unknown" else label
+    sentence = f"{outside.percent:.0f} % of the recording lies {outside.where}: the steps themselves are {label}"
+    verdict = replace(verdict, sentence=sentence, evidence=(longest, *verdict.evidence))
+    again = f"{_KEEP_WORKERS[context.framework]}; " if context.framework in _KEEP_WORKERS and not outside.name else ""
+    actions = (
+        f"where it comes once, leave it out: {remedy(LATER, context.recorder)}",
+        f"where it comes again, as in each epoch: {again}to see what runs there,"
+        f" {remedy(PYTHON_CALLS, context.recorder)}",
+    )
+    title = f"Find out what the recording holds {outside.where}"
+    told = Advice(
+        id="capture.outside-steps", kind="none", title=title, evidence=longest, predicted_speedup=None, actions=actions,
+        tool="steps", confidence=_SURE, reasoning="what lies outside of steps is in no figure of them",
+    )  # fmt: skip
+    if kept and kept[0].kind != "none":
+        return [kept[0], told, *kept[1:]], verdict
+    return [told, *(each for each in kept if each.kind != "none")], verdict
 
 
 def _late_rank(context: Context, first: Advice) -> str:
@@ -556,9 +586,6 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
-MARK_STEPS = (
-    "put `with stepscope.step(i):` around what repeats, a training step or a request, and record five to ten of them"
-)
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
@@ -574,7 +601,7 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     if verdict.name == "compute_bound":
         return _say_most(context) or _CHEAPER
     if not context.python_recorded:
-        return f"to see what the host does, {remedy(PYTHON_CALLS, context.framework)}"
+        return f"to see what the host does, {remedy(PYTHON_CALLS, context.recorder)}"
     name = context.hottest_python
     if not name:
         return "see which Python functions run in that time (stepscope op-stats)"
@@ -603,10 +630,6 @@ def _say_most(context: Context) -> str:
     return f"{said}: compute less in it, or use faster hardware"
 
 
-_RUN_A_FEW = (
-    "run a few steps before the capture starts: start() after them, schedule(skip_first=5, active=5), or"
-    " profile_batch=(10, 15)"
-)
 _AWAIT_LONGER = "give the loop time to begin: stepscope run --patience SECONDS, with more than the set-up takes"
 
 
@@ -647,7 +670,10 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
         title="Record later steps",
         evidence=evidence,
         predicted_speedup=None,
-        actions=(_AWAIT_LONGER if first.awaited_s is not None else _RUN_A_FEW, MARK_STEPS),
+        actions=(
+            _AWAIT_LONGER if first.awaited_s is not None else remedy(LATER, context.recorder),
+            remedy(STEP_MARKS, context.recorder),
+        ),
         tool="steps",
         confidence=0.9,
         reasoning="what happens once cannot be compared with what happens in every step",
@@ -719,12 +745,12 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         evidence="; ".join((*verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
-            *(() if context.has_steps or is_silent else (MARK_STEPS,)),
+            *(() if context.has_steps or is_silent else (remedy(STEP_MARKS, context.recorder),)),
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
             _suggest_next(context, verdict),
-            *((MARK_STEPS,) if is_silent and not context.has_steps else ()),
+            *((remedy(STEP_MARKS, context.recorder),) if is_silent and not context.has_steps else ()),
         ),
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),

@@ -56,30 +56,30 @@ class FeedFacts:
         between_marks: the loop fetches most of its batches outside of the marks of its steps.
     """
 
-    has_iterators: bool
-    has_prefetch: bool
-    in_the_wait_ps: int
-    in_parallel: bool
-    repeatable: bool
-    iterators_ps: int
-    file_read_ps: int
-    ops_ps: int
-    python_ps: int
-    python_calls: int
-    reading_ps: int
-    threads: int
-    events: int
-    produced_ps: int
-    loader: str
-    of_keras: bool
-    loader_ops_ps: int
-    made_tensors: int
-    from_arrays: int
-    from_storage: int
-    takes_rows: int
-    starts: int
-    starting_ps: int
-    between_marks: bool
+    has_iterators: bool = False
+    has_prefetch: bool = False
+    in_the_wait_ps: int = 0
+    in_parallel: bool = False
+    repeatable: bool = False
+    iterators_ps: int = 0
+    file_read_ps: int = 0
+    ops_ps: int = 0
+    python_ps: int = 0
+    python_calls: int = 0
+    reading_ps: int = 0
+    threads: int = 0
+    events: int = 0
+    produced_ps: int = 0
+    loader: str = ""
+    of_keras: bool = False
+    loader_ops_ps: int = 0
+    made_tensors: int = 0
+    from_arrays: int = 0
+    from_storage: int = 0
+    takes_rows: int = 0
+    starts: int = 0
+    starting_ps: int = 0
+    between_marks: bool = False
 
 
 def feed_of(trace: HostTrace) -> FeedFacts:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
+from typing import Any
 
 from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
 from stepscope.analysis.account.every_step import CausesOfStep, steps_among_others
@@ -27,12 +29,14 @@ from stepscope.analysis.resources.counted_memory import growing_holder
 from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
 from stepscope.analysis.resources.memory_growth import Staying
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
+from stepscope.analysis.steps.outside_steps import OutsideSteps, outside_steps
 from stepscope.analysis.steps.session_steps import breakdown_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.devices_told_of import unused_device
 from stepscope.analysis.trace.environment import settings_of
 from stepscope.analysis.trace.program_facts import OpThreads, TracedGraph, op_threads_of, traced_graphs
 from stepscope.analysis.workers.joint_replay import RankModel, rank_of
+from stepscope.errors import LeftOutError, StepscopeError
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import used_rows
 from stepscope.records import dataclass
@@ -68,15 +72,17 @@ class HostFacts:
         rival: a thread of the program that keeps the interpreter from the loop; None where none is known to.
         end: what the recording shows of the end of the job; None for nothing.
         growth: the variable that keeps more with each step; None where none is known to.
+        failed: what could not be found because its finder failed, in words that follow the host's name.
+        outside: the time outside of usual steps, where that is most of the recording.
         unused_device: a device of the machine that the program does not use; empty where none is known to be there.
     """
 
     host: str
-    loop: LoopFacts | None
-    work: WorkFacts
-    feed: FeedFacts
-    device: DeviceTimes | None
-    compiles: CompileFacts | None
+    loop: LoopFacts | None = None
+    work: WorkFacts = field(default_factory=WorkFacts)
+    feed: FeedFacts = field(default_factory=FeedFacts)
+    device: DeviceTimes | None = None
+    compiles: CompileFacts | None = None
     warm_up: int = 0
     starts_up: bool = False
     account: StepAccount | None = None
@@ -98,7 +104,9 @@ class HostFacts:
     rival: Rival | None = None
     end: EndFacts | None = None
     growth: Staying | None = None
+    outside: OutsideSteps | None = None
     unused_device: str = ""
+    failed: tuple[str, ...] = ()
 
 
 def read_names_of_ops(trace: HostTrace) -> None:
@@ -114,41 +122,57 @@ NEED_NO_ACCOUNT = (breakdown_of, work_of, stretches_of, purposes_of, device_fact
 NEED_ACCOUNT = (model_of, account_of, culprits_of)
 
 
-def facts_of(trace: HostTrace) -> HostFacts:
-    """The facts about one host, from the steps that the capture does not cut."""
-    return HostFacts(
-        host=trace.host,
-        loop=loop_of(trace),
-        work=work_of(trace),
-        feed=feed_of(trace),
-        device=device_facts_of(trace),
-        compiles=compiles_of(trace),
-        warm_up=count_warm_up_steps(trace),
-        starts_up=starts_up(trace),
-        account=account_of(trace),
-        steps=tuple(steps_among_others(trace)),
-        rank=rank_of(trace),
-        changes=changes_of(trace),
-        strategy=strategy_of(trace),
-        first_calls=first_calls_of(trace),
-        settings=settings_of(trace),
-        augmentation=augmentation_of(trace),
-        graphs=traced_graphs(trace),
-        culprits=culprits_of(trace),
-        purposes=purposes_of(trace),
-        excesses=excess_facts_of(trace),
-        op_threads=op_threads_of(trace),
-        cores_used=_cores_used(trace),
-        lines=lines_of(trace),
-        is_one_function=is_one_function(trace),
-        rival=rival_of(trace),
-        end=end_of(trace),
-        growth=growing_holder(trace),
-        unused_device=unused_device(trace),
-    )
-
-
 def _cores_used(trace: HostTrace) -> float | None:
     """The mean of what a capture sampled of the process, 100 % for each core."""
     found = [counter.value for counter in line_counters(trace) if counter.name == PROCESS_PERCENT]
     return float(found[0].mean()) / 100 if found else None
+
+
+_FINDERS: dict[str, Callable[[HostTrace], Any]] = {
+    "loop": loop_of,
+    "work": work_of,
+    "feed": feed_of,
+    "device": device_facts_of,
+    "compiles": compiles_of,
+    "warm_up": count_warm_up_steps,
+    "starts_up": starts_up,
+    "account": account_of,
+    "steps": lambda trace: tuple(steps_among_others(trace)),
+    "rank": rank_of,
+    "changes": changes_of,
+    "strategy": strategy_of,
+    "first_calls": first_calls_of,
+    "settings": settings_of,
+    "augmentation": augmentation_of,
+    "graphs": traced_graphs,
+    "culprits": culprits_of,
+    "purposes": purposes_of,
+    "excesses": excess_facts_of,
+    "op_threads": op_threads_of,
+    "cores_used": _cores_used,
+    "lines": lines_of,
+    "is_one_function": is_one_function,
+    "rival": rival_of,
+    "end": end_of,
+    "growth": growing_holder,
+    "outside": outside_steps,
+    "unused_device": unused_device,
+}
+"""What finds each of the facts."""
+
+
+def facts_of(trace: HostTrace) -> HostFacts:
+    """The facts about one host, from the steps that the capture does not cut.
+
+    What fails to be found is left out and named, so that no finder stops the answer of the others.  That a question
+    needs stats which were not kept is no failure: the file is read again for it.
+    """
+    found, failed = {}, []
+    for name, find in _FINDERS.items():
+        try:
+            found[name] = find(trace)
+        except (StepscopeError, LeftOutError, MemoryError):
+            raise
+        except Exception as error:  # of any finder: its fact is not known then
+            failed.append(f"{name.replace('_', ' ')} could not be found ({type(error).__name__}: {error})")
+    return HostFacts(host=trace.host, failed=tuple(failed), **found)

@@ -109,10 +109,10 @@ class WorkFacts:
         needed: names of the programs whose results others take, and which take those of others.
     """
 
-    steps: int
-    compute_ps: int
-    self_ps: int
-    ops: int
+    steps: int = 0
+    compute_ps: int = 0
+    self_ps: int = 0
+    ops: int = 0
     moves_ps: int = 0
     moves: list[OpShare] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)

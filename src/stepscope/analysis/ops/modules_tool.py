@@ -20,7 +20,7 @@ from stepscope.analysis.trace.attribution import Attribution, attribute, event_n
 from stepscope.analysis.trace.graph_annotations import annotations_of
 from stepscope.analysis.trace.grouping import forest, spread_labels
 from stepscope.analysis.trace.module_calls import backward_modules, module_calls
-from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.analysis.trace.remedies import MODULES, remedy
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, number_paths, sum_groups
@@ -99,8 +99,8 @@ class ModulesReport(Report):
     TOOL: ClassVar[str] = "modules"
 
     unassigned_device_us: float
-    rows: Table = as_table("Modules", FIELDS, lambda report: _empty(report.framework), _PARTS, _indent_name)
-    framework: str = not_in_json("")
+    rows: Table = as_table("Modules", FIELDS, lambda report: _empty(report.recorder), _PARTS, _indent_name)
+    recorder: str = not_in_json("")
 
 
 COMPARABLES = (
@@ -190,19 +190,19 @@ def _device_sums(path: I64, call: I32, time: I64, size: int) -> I64:
 def merge(partials: Sequence[ModulesOfHost]) -> ModulesReport:
     """The modules of all hosts; equal paths are merged."""
     found = MODULES_BY_PATH.merge([part.modules for part in partials])
-    framework = framework_of([part.origin for part in partials])
-    warnings = [] if len(found) else [_empty(framework)]
+    recorder = session_recorder([part.origin for part in partials])
+    warnings = [] if len(found) else [_empty(recorder)]
     warnings += [f"{found.left_out:,} modules are not listed"] if found.left_out else []
     return ModulesReport(
         **header([part.origin for part in partials], warnings),
         rows=_list_modules(found),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
-        framework=framework,
+        recorder=recorder,
     )
 
 
-def _empty(framework: str) -> str:
-    return f"no modules: {remedy(MODULES, framework)}"
+def _empty(recorder: str) -> str:
+    return f"no modules: {remedy(MODULES, recorder)}"
 
 
 def _list_modules(found: Merged) -> Table:

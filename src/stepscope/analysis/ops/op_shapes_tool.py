@@ -21,7 +21,7 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text, sites_in_libraries
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.grouping import OPS, forest, self_times
-from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, sum_groups
 from stepscope.records import dataclass
@@ -231,10 +231,10 @@ def merge(partials: Sequence[OpShapesOfHost]) -> OpShapesReport:
 
 def _warnings(partials: Sequence[OpShapesOfHost], shapes: Merged, sites: Merged) -> list[str]:
     found = []
-    framework = framework_of([part.origin for part in partials])
+    recorder = session_recorder([part.origin for part in partials])
     if len(shapes) and not any(shapes["input_shapes"]):
-        found.append(f"no shapes were recorded: {remedies.remedy(remedies.SHAPES, framework)}")
+        found.append(f"no shapes were recorded: {remedies.remedy(remedies.SHAPES, recorder)}")
     if len(shapes) and not len(sites):
-        found.append(f"no Python calls were recorded: {remedies.remedy(remedies.CALL_SITES, framework)}")
+        found.append(f"no Python calls were recorded: {remedies.remedy(remedies.CALL_SITES, recorder)}")
     left_out = shapes.left_out + sites.left_out
     return [*found, *([f"{left_out:,} rows of ops with the least time are not listed"] if left_out else [])]

@@ -33,6 +33,7 @@ from stepscope.analysis.steps.session_steps import (
 )
 from stepscope.analysis.steps.verdict import Verdict
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
+from stepscope.analysis.trace.remedies import first_recorder
 from stepscope.model import HostTrace
 from stepscope.model.arrays import median
 from stepscope.records import dataclass
@@ -292,6 +293,7 @@ class OverviewReport(Report):
         head, _, rest = self.verdict.sentence.partition(": ")
         head = "what limits it is not known" if head == "unknown" else head
         ended = bool(self.advice) and self.advice[0].id.startswith(OF_JOB)
+        ended = ended or self.context.outside is not None
         time = "" if self.median_step_ms is None or ended else self._step_title(self.median_step_ms)
         filled = filled_rows(self.context)
         bar = (
@@ -658,6 +660,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
             *_start_up_warning(partials),
             *dict.fromkeys(part.missed for part in partials if part.missed),
             *dict.fromkeys(part.killed for part in partials if part.killed),
+            *(f"{facts.host}: {each}; all else holds" for facts in context.hosts for each in facts.failed),
             *advised.warnings,
         ),
         partial=any(part.partial for part in hosts),
@@ -774,6 +777,7 @@ def _rule_context(partials: Sequence[HostPart], session: SessionFigures) -> Cont
         step_ms=amount(session.step_time["mean"]),
         has_device=session.has_device,
         framework=str(session.environment["framework"] or ""),
+        recorder=first_recorder(part.environment.recorder for part in partials),
         top_ops=session.top_ops,
         python_recorded=any(
             PYTHON_CALLS_MISSING not in [each.what for each in part.environment.missing] for part in partials

@@ -258,7 +258,6 @@ class MemoriesOfHost:
     """The part of one host."""
 
     origin: Origin
-    framework: str
     memories: list[MemoryOfHost]
     process: list[Growth]
     kept: list[Staying]
@@ -467,7 +466,6 @@ def partial(trace: HostTrace) -> MemoriesOfHost:
     growth, kept = kept_arrays(trace)
     return MemoriesOfHost(
         origin=origin_of(trace),
-        framework=trace.framework,
         memories=[profile_memory(trace, memory) for memory in allocations_of(trace)],
         process=[*process_growth(trace), *growth],
         kept=kept,
@@ -595,9 +593,9 @@ def _state_columns(points: Points, rows: list[int]) -> dict[str, list[Cell]]:
 def _find_warnings(partials: Sequence[MemoriesOfHost]) -> list[str]:
     without = [part for part in partials if not part.memories]
     found = []
-    for framework in dict.fromkeys(part.framework for part in without):
-        hosts = ", ".join(part.origin.host for part in without if part.framework == framework)
-        found.append(f"{NOTHING} on {hosts}: {remedy(ALLOCATIONS, framework)}")
+    for recorder in dict.fromkeys(part.origin.recorder for part in without):
+        hosts = ", ".join(part.origin.host for part in without if part.origin.recorder == recorder)
+        found.append(f"{NOTHING} on {hosts}: {remedy(ALLOCATIONS, recorder)}")
     for is_doubtful, sentence in _DOUBTS:
         memories = dict.fromkeys(memory.id for part in partials for memory in part.memories if is_doubtful(memory))
         found += [f"{', '.join(memories)}: {sentence}"] if memories else []

@@ -110,11 +110,12 @@ def _longest_unit(trace: HostTrace, groups: list[RangeGroup]) -> RangeGroup | No
 
 
 def _phases_beside(trace: HostTrace, longest: RangeGroup, groups: list[RangeGroup]) -> tuple[list[RangeGroup], float]:
-    """The ranges that come once between two of the longest, none inside another, if these hold less than half of the
-    time and are not named as steps; and in which share of the rounds each does."""
+    """The ranges that come once between two of the longest, none inside another, if these do not fill the rounds by
+    themselves and are not named as steps, and all together hold half of the time; and in which share of the rounds each
+    does."""
     events, rows = trace.events, longest.rows
     span = int(events.start_ps[rows[-1]] - events.start_ps[rows[0]])
-    if says_step(longest.name) or len(rows) < _FEWEST_ROUNDS or longest.total_ps >= _COVERS * span:
+    if says_step(longest.name) or len(rows) < _FEWEST_ROUNDS or longest.total_ps >= _FILLS * span:
         return [], 0.0
     found: list[RangeGroup] = []
     least = 1.0

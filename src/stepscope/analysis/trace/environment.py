@@ -10,7 +10,15 @@ import numpy as np
 from stepscope.analysis.trace.columns import count_kinds, is_any_kind
 from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
-from stepscope.analysis.trace.remedies import ALLOCATIONS, DEVICE_ACTIVITY, HOST_ACTIVITY, PYTHON_CALLS, remedy
+from stepscope.analysis.trace.remedies import (
+    ALLOCATIONS,
+    DEVICE_ACTIVITY,
+    HOST_ACTIVITY,
+    PYTHON_CALLS,
+    STEP_MARKS,
+    recorder_of,
+    remedy,
+)
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
@@ -40,6 +48,7 @@ class EnvironmentOfHost:
 
     Attributes:
         framework: the trace's: "tensorflow", "jax", "pytorch", "python" for none of them, or "" if unknown.
+        recorder: who recorded it, a key of the tables of remedies.
         device_type: the model of its devices, "CPU" if it has none.
         device_count, devices_used: devices that the profiler saw, and those that computed.
         span_ps: from the first to the last event; has_events: there is any.
@@ -48,6 +57,7 @@ class EnvironmentOfHost:
     """
 
     framework: str
+    recorder: str
     device_type: str
     device_count: int
     devices_used: int
@@ -65,6 +75,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     begin, end = trace.span_ps()
     return EnvironmentOfHost(
         framework=trace.framework,
+        recorder=recorder_of(trace),
         device_type=_device_type(trace, planes),
         device_count=len(planes),
         devices_used=len(set(planes) & set(used.tolist())),
@@ -132,14 +143,11 @@ def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_
     kinds = set(np.flatnonzero(count_kinds(trace)).tolist())
     has_activity = (trace.lines.kind == LineKind.THREAD) & (trace.lines.event_end > trace.lines.event_begin)
     found = (
-        (
-            steps_source == "markers",
-            "step marks",
-            "put `with stepscope.step(i):` around what repeats, a training step or a request",
-        ),
-        (has_activity.any(), "host activity", remedy(HOST_ACTIVITY, trace.framework)),
-        (device_worked or not has_device, "device activity", remedy(DEVICE_ACTIVITY, trace.framework)),
-        (int(EventKind.PYTHON_CALL) in kinds, PYTHON_CALLS_MISSING, remedy(PYTHON_CALLS, trace.framework)),
-        (int(EventKind.ALLOCATION) in kinds, "memory allocations", remedy(ALLOCATIONS, trace.framework)),
+        (steps_source == "markers", "step marks", STEP_MARKS),
+        (has_activity.any(), "host activity", HOST_ACTIVITY),
+        (device_worked or not has_device, "device activity", DEVICE_ACTIVITY),
+        (int(EventKind.PYTHON_CALL) in kinds, PYTHON_CALLS_MISSING, PYTHON_CALLS),
+        (int(EventKind.ALLOCATION) in kinds, "memory allocations", ALLOCATIONS),
     )
-    return [Missing(what, how) for is_there, what, how in found if not is_there]
+    recorder = recorder_of(trace)
+    return [Missing(what, remedy(how, recorder)) for is_there, what, how in found if not is_there]

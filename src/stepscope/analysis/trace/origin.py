@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from stepscope.analysis.trace.remedies import first_recorder, recorder_of
 from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
@@ -16,25 +17,25 @@ class Origin:
     Attributes:
         problems: what is wrong with the host's trace, and what was repaired, as sentences.
         partial: a part of the recording is missing.
-        framework: the traced framework, empty if unknown.
+        recorder: who recorded it, a key of the tables of remedies.
     """
 
     host: str
     problems: list[str]
     partial: bool
-    framework: str = ""
+    recorder: str = ""
 
 
 def origin_of(trace: HostTrace) -> Origin:
     """The origin of results computed from a trace."""
     repairs = [each for each in trace.repairs if not each.is_small]
     problems = [str(each) for each in (*trace.problems, *repairs)] + list(trace.recorder_messages)
-    return Origin(trace.host, problems, trace.partial, trace.framework)
+    return Origin(trace.host, problems, trace.partial, recorder_of(trace))
 
 
-def framework_of(origins: Sequence[Origin]) -> str:
-    """The framework of the session: the first that a host knows, else empty."""
-    return next((origin.framework for origin in origins if origin.framework), "")
+def session_recorder(origins: Sequence[Origin]) -> str:
+    """Who recorded the session: the first that a host knows, else empty."""
+    return first_recorder(origin.recorder for origin in origins)
 
 
 def header(origins: Sequence[Origin], warnings: Iterable[str] = ()) -> dict[str, Any]:

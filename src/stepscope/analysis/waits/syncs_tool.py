@@ -28,7 +28,7 @@ from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import OPS, enclosing_events, is_device_work
-from stepscope.analysis.trace.origin import Origin, framework_of, header, origin_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.analysis.trace.remedies import CALL_SITES, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Groups
@@ -314,6 +314,6 @@ def _warnings(partials: Sequence[SyncsOfHost], calls: Merged, left_out: int) -> 
     if not any(part.has_device for part in partials):
         found.append("no device works in this profile, so there is nothing to wait for")
     elif len(calls) and not is_known:
-        how = remedy(CALL_SITES, framework_of([part.origin for part in partials]))
+        how = remedy(CALL_SITES, session_recorder([part.origin for part in partials]))
         found.append(f"no Python calls were recorded: {how}")
     return found

@@ -142,6 +142,7 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
     lines = make_lines(layout.lines, np.array(layout.plane_row, np.int32), events, raw.texts.add)
     start_ns = _start_unix_ns(raw, kept, kineto)
     strings = raw.texts.strings()
+    framework = _framework_of(raw, classes, processes, strings)
     metadata_host = raw.metadata.get("host_name")
     return HostTrace(
         host=host or (metadata_host if isinstance(metadata_host, str) else "") or "localhost",
@@ -163,7 +164,8 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         ),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_recorder_messages(raw.metadata),
-        framework=_framework_of(raw, classes, processes, strings),
+        framework=framework,
+        recorder="" if framework or _is_of_another(raw, classes) else "chrome",
     )
 
 

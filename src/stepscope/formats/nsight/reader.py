@@ -288,6 +288,7 @@ class _Reader:
             partial=any(problem.code in ("damaged", "schema") for problem in problems),
             recorder_messages=self._messages(parts),
             framework=detect_framework(strings) or self._framework(strings),
+            recorder="nsight",
         )
 
     def _make(self, table: str, make: Callable[[Columns], TablePart]) -> TablePart | None:

@@ -19,6 +19,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
+from stepscope.vocabulary.torch import fused_form
 from stepscope.vocabulary.traits import CallTrait, OpTrait
 
 _MANY_KERNELS = 50.0  # per step: fewer do not keep a host busy
@@ -36,7 +37,6 @@ FEWER: Actions = {
     "pytorch": (
         "torch.compile(model, mode='reduce-overhead'), which fuses kernels and replays CUDA graphs",
         "use larger batches",
-        ForTraining("use the fused form of the optimizer, as torch.optim.AdamW(params, fused=True)"),
     ),
     "": ("launch fewer, larger pieces of device work", "use larger batches"),
 }
@@ -108,6 +108,8 @@ def _find_launches(context: Context) -> Finding | None:
     ]
     actions = actions_for(context.framework, _LARGER if compiled and not op_by_op else FEWER)
     actions = (_GATHER, *actions) if small else actions
+    if device.update is not None and (fused := fused_form(device.update.name)):
+        actions = (*actions, f"use the fused form of the optimizer: {fused}")
     return Finding(
         part_ms=launching,
         kind="small_batch" if larger else "",

@@ -17,7 +17,7 @@ from stepscope.report import amount
 from stepscope.report.looks import size_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensor_cores import is_plain_product
-from stepscope.vocabulary.torch import optimizer_of
+from stepscope.vocabulary.torch import fused_form
 from stepscope.vocabulary.traits import CallTrait
 
 _MANY = 20.0  # kernels per step: fewer are no chain
@@ -103,8 +103,6 @@ _UPDATE: Actions = {
     "": ("update all parameters in one fused kernel",),
 }
 # Of PyTorch 2.13's optimizers.
-_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")
-_FOREACH = ("Adadelta", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
 _TENSOR_FLOAT_32 = "torch.set_float32_matmul_precision('high') for TensorFloat-32"
 _NARROW: Actions = {
     "tensorflow": (
@@ -274,9 +272,7 @@ def _find_update(context: Context) -> Finding | None:
     if device is None or update is None or update.launches < _PER_PARAMETER * device.steps:
         return None
     time = update.total_ps / device.steps / MS
-    name, how = optimizer_of(update.name), "an optimizer of torch.optim, with fused=True or foreach=True,"
-    if name in (*_FUSED, *_FOREACH):
-        how = f"torch.optim.{name}(params, {'fused' if name in _FUSED else 'foreach'}=True)"
+    how = fused_form(update.name) or "an optimizer of torch.optim, with fused=True or foreach=True,"
     return Finding(
         part_ms=time,
         actions=tuple(each.format(how) for each in actions_for(context.framework, _UPDATE)),

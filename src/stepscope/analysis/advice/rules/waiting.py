@@ -232,7 +232,7 @@ def _find(context: Context) -> Finding | None:
         why = f"{why}; they already run in parallel, and none of their ops is random"
     change = _change(context, kind, unnamed)
     if cause is _UNRECORDED_BEFORE:  # what goes on there may be anything, and so may its gain
-        gain = predict_nothing(context, waits, f"that gap was not recorded: {remedy(PYTHON_CALLS, context.framework)}")
+        gain = predict_nothing(context, waits, f"that gap was not recorded: {remedy(PYTHON_CALLS, context.recorder)}")
     else:
         gain = predict_change(context, change, waits, cause.without)
     actions, gain = place_actions(

@@ -1,0 +1,104 @@
+"""What most of a recording is spent on where its steps are the smaller part of it.
+
+    main    |train()----------------------------------------------------------------|
+                                                        |step|step|step|
+            what starts the workers, and is no step     what the verdict is of
+
+The figures of a report are those of usual steps.  Where these are less than half of what was recorded, a reader has to
+know first where the rest is and what holds it.  The time of the recorder itself, as its start and stop take, is none of
+the program's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, starts_up, steps_of
+from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.model import EventKind, HostTrace
+from stepscope.model.arrays import I64, median
+from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.torch import plain_range
+from stepscope.vocabulary.traits import RangeTrait
+
+_MOST = 0.5  # of the recording, by the word: then the steps are the smaller part
+_OF_ANOTHER_KIND = 10.0  # times the median step: an evaluation that is marked as one, or a step that starts things up
+_MARKS = (EventKind.STEP_MARK, EventKind.DEVICE_STEP)
+
+
+@dataclass(frozen=True)
+class OutsideSteps:
+    """The time outside of usual steps, where that is most of a recording.
+
+    Attributes:
+        percent: of the recording; where: in words, such as `before the first step`; of its longest stretch if that is
+            most of the recording.
+        longest_ps: the longest stretch of it.
+        name: the innermost range or call on the loop's thread that holds most of that stretch and no usual step; empty
+            where none was recorded.
+    """
+
+    percent: float
+    where: str
+    longest_ps: int
+    name: str
+
+
+def outside_steps(trace: HostTrace) -> OutsideSteps | None:
+    """The time outside of steps; None where steps are most of the recording, or none were found."""
+    return trace.derived("time outside steps", _find)
+
+
+def _find(trace: HostTrace) -> OutsideSteps | None:
+    steps = steps_of(trace)
+    counted = _counted(trace)
+    rows = np.flatnonzero(is_thread_event(trace) | is_device_work(trace))
+    if steps.source == "none" or not len(counted) or not len(rows):
+        return None
+    start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
+    recorder = spans_of(trace, rows[has_trait(trace, trace.events.type[rows], RangeTrait.OF_RECORDER)])
+    recorder -= spans_of(trace, np.flatnonzero(is_device_work(trace)))
+    whole = Spans.union(start.min(keepdims=True), end.max(keepdims=True)) - recorder
+    rest = whole - Spans.union(steps.start_ps[counted], np.maximum(steps.until_ps, steps.end_ps)[counted])
+    if rest.total <= _MOST * whole.total:
+        return None
+    at = int(np.argmax(rest.end - rest.start))
+    low, high = int(rest.start[at]), int(rest.end[at])
+    is_one = high - low > _MOST * whole.total
+    percent = 100.0 * (high - low if is_one else rest.total) / whole.total
+    where = _say_where(trace, counted, low, high) if is_one else "outside the steps"
+    return OutsideSteps(percent, where, high - low, _holder(trace, low, high))
+
+
+def _counted(trace: HostTrace) -> I64:
+    """The steps like those that figures are of, and a warm-up that compiles, which is said by itself: rows of steps."""
+    steps, usual = steps_of(trace), is_usual(trace)
+    length, warm_up = steps.until_ps - steps.start_ps, count_warm_up_steps(trace)
+    alike = length <= _OF_ANOTHER_KIND * median(length[usual]) if usual.any() else usual
+    alike[:warm_up] = not starts_up(trace)
+    return np.flatnonzero(alike)
+
+
+def _say_where(trace: HostTrace, counted: I64, low: int, high: int) -> str:
+    steps = steps_of(trace)
+    if low >= steps.start_ps[counted[-1]]:
+        return "after the last step"
+    if high <= steps.start_ps[counted[0]]:
+        return "before the first step" if counted[0] == 0 else "before the first usual step"
+    return "between steps"
+
+
+def _holder(trace: HostTrace, low: int, high: int) -> str:
+    """The name of the shortest event of the loop's thread that takes most of a stretch and holds no usual step."""
+    steps, events = steps_of(trace), trace.events
+    counted = _counted(trace)
+    here = np.flatnonzero(is_thread_event(trace) & ((events.line == steps.line) | (steps.line < 0)))
+    start, end = events.start_ps[here], events.start_ps[here] + events.duration_ps[here]
+    inside = np.minimum(end, high) - np.maximum(start, low)
+    ends = np.append(np.sort(steps.end_ps[counted]), np.iinfo(np.int64).max)
+    holds_step = end >= ends[np.searchsorted(np.sort(steps.start_ps[counted]), start)]
+    found = here[(inside > _MOST * (high - low)) & ~holds_step]
+    return plain_range(trace.name_of(int(found[np.argmin(events.duration_ps[found])]))) if len(found) else ""

@@ -1,0 +1,64 @@
+"""Recordings of which the steps are the smaller part."""
+
+from __future__ import annotations
+
+from draw import Sort, draw
+from reporting import overview_of
+
+from stepscope.analysis.steps.outside_steps import outside_steps
+from stepscope.model import EventKind as K
+
+_SORTS = {
+    "s": Sort(K.PYTHON_CALL, "$loader.py:9 start_workers"),
+    "p": Sort(K.PYTHON_CALL, "$profiler.py:91 start_trace"),
+    "t": Sort(K.PYTHON_CALL, "$train.py:3 train"),
+    "a": Sort(K.OP, "aten::mm"),
+}
+
+
+def test_what_comes_before_the_steps_is_said_first_and_by_name() -> None:
+    trace = draw(
+        """
+        host main | t-------------------------------------
+        host main |  s-------------------------M0--M1--M2-
+        host main |                            aa  aa  aa
+        """,
+        _SORTS,
+    )
+    found = outside_steps(trace)
+
+    assert found is not None
+    assert (round(found.percent), found.where, found.name) == (
+        71,
+        "before the first step",
+        "$loader.py:9 start_workers",
+    )
+    screen = overview_of(trace).first_screen()
+    assert screen.title == "71 % of the recording lies before the first step"
+    assert screen.sentence.startswith("the steps themselves are ")
+
+
+def test_the_start_of_the_recorder_is_no_time_of_the_program() -> None:
+    trace = draw(
+        """
+        host main | p--------------------------M0--M1--M2-
+        host main |                            aa  aa  aa
+        """,
+        _SORTS,
+    )
+
+    assert outside_steps(trace) is None
+
+
+def test_a_step_of_another_kind_is_outside_of_the_others() -> None:
+    trace = draw(
+        """
+        host main | M0M1M2M3-------------------------------------
+        host main | a-a-a-
+        """,
+        _SORTS,
+    )
+    found = outside_steps(trace)
+
+    assert found is not None
+    assert found.where == "after the last step"

@@ -574,28 +574,15 @@ class LoadedProfile:
         from stepscope.analysis.account.model import model_of
         from stepscope.analysis.advice import whatif
         from stepscope.analysis.advice.items import CLASSES
-        from stepscope.analysis.workers.pod_viewer_tool import HOST
 
-        removed = [remove] if isinstance(remove, str) else remove
-        overlapped = [overlap] if isinstance(overlap, str) else overlap
-        action = whatif.REMOVE if scale == 0 else whatif.SCALE
-        changes = [
-            *(whatif.Change(action, part, scale) for part in removed),
-            *(whatif.Change(whatif.SCALE, part, factor) for part, factor in (scales or {}).items()),
-            *(whatif.Change(whatif.OVERLAP, part) for part in overlapped),
-            *(whatif.Change(whatif.MOVE, part, workers) for part, workers in (move or {}).items()),
-        ]
+        changes = whatif.list_changes(remove, scale, scales or {}, overlap, move or {})
         balance = balance or ("ranks" if balance_ranks else "")
         if balance and changes:
             raise UsageError("balanced ranks cannot be combined with other changes", hint="ask for them alone")
         self.tell_apart()
         files, selection, notices = self._select(self._files, None if steps is None else _parse_range(steps))
         if balance:
-            parts, problems = self._partials(files, tool_named("pod-viewer"), selection)
-            ranks = [part.rank for part in parts if part.rank is not None]
-            causes = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
-            warnings = tuple(str(problem) for problem in (*notices, *problems))
-            return whatif.what_if_balanced(ranks, causes, warnings, balance)
+            return self._what_if_balanced(files, selection, notices, balance)
         advised = functools.cache(lambda: cast("AdviceReport", self.report("advice", steps=steps)))
         alone = changes[0].part if len(changes) == 1 and changes[0].action == whatif.REMOVE else ""
         named = (item for item in advised().items if alone in (item.kind, item.id))
@@ -608,6 +595,18 @@ class LoadedProfile:
         ops_of_class = functools.partial(_ops_of_class, advised)
         report = whatif.what_if(models, changes, ops_of_class, tuple(file.host for file in files))
         return cast("WhatIfReport", _add_problems(report, notices, False))
+
+    def _what_if_balanced(
+        self, files: Sequence[HostFile], selection: StepSelection, notices: Sequence[Problem], balance: str
+    ) -> WhatIfReport:
+        from stepscope.analysis.advice.whatif import what_if_balanced
+        from stepscope.analysis.workers.pod_viewer_tool import HOST
+
+        parts, problems = self._partials(files, tool_named("pod-viewer"), selection)
+        ranks = [part.rank for part in parts if part.rank is not None]
+        causes = {part.steps.host: part.accounts.get(HOST, []) for part in parts}
+        warnings = tuple(str(problem) for problem in (*notices, *problems))
+        return what_if_balanced(ranks, causes, warnings, balance)
 
     def _trace_of(self, file: HostFile, selection: StepSelection) -> HostTrace:
         """A host's trace with the selected steps."""

@@ -72,7 +72,7 @@ def test_rows_beyond_the_limit_are_the_rest_and_shares_count_them() -> None:
 
 
 def test_fewer_keys_put_rows_together_and_carry_what_the_longest_had() -> None:
-    found = CALLS.merge([count((7, 1, 4), (7, 0, 3), (8, 0, 5))]).by(BY_CALL, "shape")
+    found = CALLS.merge([count((7, 1, 4), (7, 0, 3), (8, 0, 5))]).regroup(BY_CALL, "shape")
 
     assert found.columns == {
         "call": ["read", "write"],

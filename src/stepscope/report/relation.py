@@ -90,7 +90,7 @@ class Merged:
         """What one column is of another in percent, for each row."""
         return [percent(one, other) for one, other in zip(self[part], self[whole], strict=True)]
 
-    def by(self, relation: Relation, *carried: str) -> Merged:
+    def regroup(self, relation: Relation, *carried: str) -> Merged:
         """The rows by fewer keys; `carried` are columns that each new row takes from the first of its rows."""
         first: dict[Any, int] = {}
         for at, key in enumerate(zip(*(self[name] for name in relation.keys), strict=True)):

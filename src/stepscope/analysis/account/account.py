@@ -136,7 +136,7 @@ class StepAccount:
         device_bars: the host's devices that work during that step; empty without any.
         silent_ps: the part of what is unknown in which work that was launched waits for a device that shows none.
         long_steps: long steps that come again; None where none are known to.
-        mean_ps: the mean length of the usual steps; is_average: the rows are of that, see `on_average`.
+        mean_ps: the mean length of the usual steps; is_average: the rows are of that, see `representative_step`.
     """
 
     host: str
@@ -166,7 +166,7 @@ class StepAccount:
     is_average: bool = False
 
     @property
-    def on_average(self) -> StepAccount:
+    def representative_step(self) -> StepAccount:
         """The account of the average step where long steps that come again spend clearly more on something than the
         median one; else the same."""
         again = self.long_steps

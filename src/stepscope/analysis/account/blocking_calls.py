@@ -42,7 +42,7 @@ class Waits:
     def edges(self, finder: NodeFinder, first_work: int) -> Edges:
         """From work to what a thread does after it has waited."""
         target = finder.starting_from(self.line[self.pair_call], self.end_ps[self.pair_call])
-        return Edges.of(first_work + self.pair_work, target, self.lag_ps, EdgeKind.RETURN, self.inferred)
+        return Edges.connect(first_work + self.pair_work, target, self.lag_ps, EdgeKind.RETURN, self.inferred)
 
 
 def waits_of(trace: HostTrace, queues: Queues) -> Waits:
@@ -163,7 +163,7 @@ def _pairs(trace: HostTrace, queues: Queues, call: I64, start: I64, end: I64, qu
     if not pairs_call:
         return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_)
     one = np.flatnonzero(awaited.line >= 0)  # a call that waits for all queues waits for that work anyhow
-    late, waited = queues.waits.pending.at(awaited.line[one], last_called[one], awaited.until_ps[one])
+    late, waited = queues.waits.pending.last_before(awaited.line[one], last_called[one], awaited.until_ps[one])
     at, work = np.concatenate([*pairs_call, one[late]]), np.concatenate([*pairs_work, waited])
     return at, work, (queues.call[work] == call[at]) | (awaited.line[at] >= 0)
 

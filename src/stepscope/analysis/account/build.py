@@ -103,7 +103,7 @@ def _launch_edges(trace: HostTrace, finder: NodeFinder, queues: Queues, first: i
     for after_start in (True, False):
         at = early == after_start
         source = finder.starting_from(line[at], begins[at]) if after_start else finder.ending_by(line[at], ends[at])
-        found.append(Edges.of(source, target[at], queues.latency_ps[known][at], E.LAUNCH, False, after_start))
+        found.append(Edges.connect(source, target[at], queues.latency_ps[known][at], E.LAUNCH, False, after_start))
     return found
 
 

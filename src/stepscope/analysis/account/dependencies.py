@@ -70,7 +70,7 @@ class Dependencies:
 
     def _edges(self, finder: NodeFinder, source: I64) -> Edges:
         target = finder.starting_from(self.target_line, self.target_ps)
-        return Edges.of(source, target, self.lag_ps, self.kind, self.inferred)
+        return Edges.connect(source, target, self.lag_ps, self.kind, self.inferred)
 
 
 def handovers(trace: HostTrace, threads: Threads) -> Dependencies:
@@ -248,8 +248,7 @@ def _end_stated_waits(trace: HostTrace, threads: Threads, queues: Queues) -> tup
         others = [_last_moments(trace, other, end[here]) for other in met]
         called = np.where(in_call[here], events.start_ps[np.maximum(quiet.event[here], 0)], NEVER)
         others = [
-            np.where(_at_work_since(threads, other, at) < called, NEVER, at)
-            for other, at in zip(met, others, strict=True)
+            np.where(_busy_since(threads, other, at) < called, NEVER, at) for other, at in zip(met, others, strict=True)
         ]
         done = np.max([quiet.start_ps[here], drained.done_ps[here], *others], axis=0)
         late = (done > quiet.start_ps[here]) & (end[here] - done > _most_left_ps(quiet.take(here)))
@@ -257,7 +256,7 @@ def _end_stated_waits(trace: HostTrace, threads: Threads, queues: Queues) -> tup
     return replace(quiet, end_ps=end), is_stated
 
 
-def _at_work_since(threads: Threads, line: int, time_ps: I64) -> I64:
+def _busy_since(threads: Threads, line: int, time_ps: I64) -> I64:
     """Since when a thread has worked without a pause at each of some times: int64 of shape (n,); that time itself where
     it does not work."""
     spans = threads.working[line]
@@ -352,8 +351,8 @@ def _group(
     serves_input: bool,
     lines: list[int],
     drained: Drained,
-) -> tuple[I64, I64, I64]:
-    """Stretches of threads, and the line and time of what another thread did right before they ended.
+) -> _Met:
+    """What the stretches of threads waited for.
 
     Threads that prepare input meet each other, the pools that they hand work to, and the waits for input; the others
     meet among themselves.
@@ -381,17 +380,27 @@ def _group(
         _meet(trace, quiet, rows[in_calls & in_run], lines, _MOSTLY, _union(threads, threads.lines)),
         _meet(trace, quiet, rows[in_python], lines, _NEARLY_ALL, _busy(trace, threads, lines)),
     ]
-    for helpers, spans in _unseen_helpers(trace, threads) if not serves_input else ():
-        rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
-        found.append(_meet(trace, quiet, rest, helpers, _MOSTLY, spans))
     if not serves_input:
-        rest = rows[in_python & ~is_among(rows, np.concatenate([each[0] for each in found[2:]]))]
-        found.append(_meet_closing_collectives(trace, threads, quiet, rest))
-        found.append(_meet(trace, quiet, rows[of_helper], callers, 0.0, _union(threads, callers)))
-        rest = rows[of_helper & ~is_among(rows, found[-1][0])]
-        found.append(_meet_collectives(trace, threads, quiet, rest))
+        in_code, asking = rows[in_python], rows[of_helper]
+        for unseen, spans in _unseen_helpers(trace, threads):
+            found.append(_meet(trace, quiet, _not_met(in_code, found[2:]), unseen, _MOSTLY, spans))
+        found.append(_meet_closing_collectives(trace, threads, quiet, _not_met(in_code, found[2:])))
+        found.append(_meet(trace, quiet, asking, callers, 0.0, _union(threads, callers)))
+        found.append(_meet_collectives(trace, threads, quiet, _not_met(asking, found[-1:])))
+    return _replace_by_devices(quiet, found, by_device, drained)
+
+
+_Met = tuple[I64, I64, I64]
+"""Stretches of threads, and the line and time of what another thread did right before they ended."""
+
+
+def _not_met(rows: I64, found: list[_Met]) -> I64:
+    return rows[~is_among(rows, np.concatenate([each[0] for each in found]))]
+
+
+def _replace_by_devices(quiet: IdleSpans, found: list[_Met], by_device: I64, drained: Drained) -> _Met:
+    """A device that was done after all threads is what a thread waited for."""
     chosen, line, at = (np.concatenate(column) for column in zip(*found, strict=True))
-    # A device that was done after all threads is what a thread waited for.
     late = np.full(len(quiet), NEVER)
     np.maximum.at(late, chosen, at)
     by_device = by_device[drained.done_ps[by_device] >= late[by_device]]

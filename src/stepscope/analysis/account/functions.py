@@ -69,11 +69,11 @@ def _find_functions(trace: HostTrace) -> list[LoopFunction]:
     if line < 0 or not len(seen.start):
         return []
     calls = events_of_kind(trace, EventKind.PYTHON_CALL)
-    rows = _of_program(trace, calls[trace.events.line[calls] == line])
+    rows = _keep_functions_of_program(trace, calls[trace.events.line[calls] == line])
     length, sampled = forest(trace).extent_ps, None
     is_sampled = not len(rows)
     if is_sampled:
-        length, rows = trace.events.duration_ps, _of_program(trace, sampled_frames(trace, line))
+        length, rows = trace.events.duration_ps, _keep_functions_of_program(trace, sampled_frames(trace, line))
         sampled = sampled_time_of(trace, line) if len(rows) else None
     found = []
     for type_ in distinct(trace.events.type[rows]).tolist():
@@ -90,7 +90,7 @@ def _find_functions(trace: HostTrace) -> list[LoopFunction]:
     return found
 
 
-def _of_program(trace: HostTrace, frames: I64) -> I64:
+def _keep_functions_of_program(trace: HostTrace, frames: I64) -> I64:
     """The frames of functions of the program: none of a part of one, and none that only reads a value or waits."""
     types = trace.events.type[frames]
     users, part = (has_trait(trace, types, each) for each in (CodeTrait.OF_USER, CodeTrait.PART_OF_FUNCTION))

@@ -58,7 +58,7 @@ class Edges:
     inferred: Mask
 
     @staticmethod
-    def of(
+    def connect(
         source: I64, target: I64, lag_ps: I64 | int, kind: EdgeKind, inferred: Mask | bool, after_start: bool = False
     ) -> Edges:
         """Edges of one kind; those with an end outside of the graph (-1) are left out."""

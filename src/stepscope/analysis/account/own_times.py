@@ -126,9 +126,9 @@ class OwnTimes:
 
     def select_nodes(self, chosen: Mask) -> OwnTimes:
         """The times of the chosen nodes, 0 for the others."""
-        return OwnTimes.gather(self._nodes, self.of_nodes(chosen))
+        return OwnTimes.gather(self._nodes, self.parts_of_nodes(chosen))
 
-    def of_nodes(self, chosen: Mask) -> Iterator[tuple[I32, int, F64]]:
+    def parts_of_nodes(self, chosen: Mask) -> Iterator[tuple[I32, int, F64]]:
         """The parts of a table that the times of the chosen nodes are, as `gather` takes them."""
         for cause, column in self._columns.items():
             kept = chosen[column.nodes]

@@ -57,7 +57,7 @@ class Producers:
             first: the node of the first batch.
         """
         target = finder.starting_from(np.full(len(self), line), self.end_ps)
-        return Edges.of(first + np.arange(len(self)), target, 0, EdgeKind.HANDOVER, True)
+        return Edges.connect(first + np.arange(len(self)), target, 0, EdgeKind.HANDOVER, True)
 
 
 def producers_of(trace: HostTrace, threads: Threads, zero_ps: int) -> Producers:

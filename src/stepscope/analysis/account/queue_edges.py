@@ -23,7 +23,7 @@ def queue_edges(queues: Queues, first: int) -> Edges:
     waits = queues.waits
     free = np.where(queues.previous >= 0, queues.end_ps[queues.previous] + queues.pause_ps, NEVER)
     ready = np.maximum(free, queues.arrival_ps)
-    known = Edges.of(
+    known = Edges.connect(
         first + waits.source, first + waits.target, _wait_lags(queues, ready), EdgeKind.QUEUE, not waits.recorded
     )
     explained = waits.target[queues.end_ps[waits.source] > ready[waits.target]]
@@ -32,7 +32,7 @@ def queue_edges(queues: Queues, first: int) -> Edges:
     source, target = _sources_by_time(queues, ready, np.flatnonzero(late))
     rest = queues.start_ps[target] - queues.end_ps[source]
     lag = np.where(rest < 0, rest, int(median(rest)) if len(rest) else 0)
-    return Edges.join([known, Edges.of(first + source, first + target, lag, EdgeKind.QUEUE, True)])
+    return Edges.join([known, Edges.connect(first + source, first + target, lag, EdgeKind.QUEUE, True)])
 
 
 def _wait_lags(queues: Queues, ready: I64) -> I64:

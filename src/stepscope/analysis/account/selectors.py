@@ -166,7 +166,7 @@ def _times_inside(model: StepModel, rows: I64) -> Iterator[tuple[I64 | I32, int,
     chosen = np.zeros(len(trace.events), np.uint8)
     chosen[rows] = 1
     works = (graph.kind == NodeKind.WORK) | (graph.kind == NodeKind.BATCH)
-    yield from model.shares.own_ps.of_nodes(works & (chosen[graph.event] > 0))
+    yield from model.shares.own_ps.parts_of_nodes(works & (chosen[graph.event] > 0))
     lines = numbers_in(trace.events.line[rows[is_thread_event(trace)[rows]]])
     kernels.nesting.inherit(chosen, forest(trace).parent)
     label = chosen * np.uint8(len(Cause)) + event_causes(trace)

@@ -76,9 +76,9 @@ class StepBounds:
         work = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(self.last_line, self.last_ps)
         done = np.where(work >= 0, first_work + work, done)
         return [
-            Edges.of(starts, target, 0, EdgeKind.BOUND, False, after_start=True),
-            Edges.of(np.where(starts < 0, ends, -1), target, 0, EdgeKind.BOUND, False),
-            Edges.of(done, first_bound + self.last_bound, 0, EdgeKind.BOUND, False),
+            Edges.connect(starts, target, 0, EdgeKind.BOUND, False, after_start=True),
+            Edges.connect(np.where(starts < 0, ends, -1), target, 0, EdgeKind.BOUND, False),
+            Edges.connect(done, first_bound + self.last_bound, 0, EdgeKind.BOUND, False),
         ]
 
     def _first_work_edges(self, finder: NodeFinder, queues: Queues, first_work: int, first_bound: int) -> list[Edges]:
@@ -87,8 +87,8 @@ class StepBounds:
         if self.host_line >= 0:
             line = np.full(len(bound), self.host_line)
             found = finder.starting_at(line, self.time_ps)
-            starts = Edges.of(found, bound, 0, EdgeKind.BOUND, False, after_start=True)
-            done = Edges.of(
+            starts = Edges.connect(found, bound, 0, EdgeKind.BOUND, False, after_start=True)
+            done = Edges.connect(
                 np.where(found < 0, finder.ending_by(line, self.time_ps), -1), bound, 0, EdgeKind.BOUND, False
             )
             return [starts, done, self._last_work_edges(queues, first_work, bound[-1:])]
@@ -99,7 +99,7 @@ class StepBounds:
         at = np.searchsorted(queues.start_ps[order], self.time_ps[:-1])
         found = np.append(order, -1)[at]
         late = np.where(found >= 0, np.append(queues.start_ps, 0)[found] - self.time_ps[:-1], 0)
-        starts = Edges.of(
+        starts = Edges.connect(
             np.where(found >= 0, first_work + found, -1), bound[:-1], -late, EdgeKind.BOUND, False, after_start=True
         )
         return [starts, ends]
@@ -110,7 +110,7 @@ class StepBounds:
         line, target = np.tile(lines, len(bound)), np.repeat(bound, len(lines))
         time = np.repeat(self.time_ps[len(self.time_ps) - len(bound) :], len(lines))
         last = NodeFinder(queues.line, queues.start_ps, queues.end_ps).ending_by(line, time)
-        return Edges.of(np.where(last >= 0, first_work + last, -1), target, 0, EdgeKind.BOUND, False)
+        return Edges.connect(np.where(last >= 0, first_work + last, -1), target, 0, EdgeKind.BOUND, False)
 
 
 def bounds_of(trace: HostTrace, steps: HostSteps) -> StepBounds:

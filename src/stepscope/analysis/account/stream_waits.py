@@ -53,7 +53,7 @@ class PendingWaits:
     called_ps: I64
     source: I64
 
-    def at(self, line: I64, since_ps: I64, time_ps: I64) -> tuple[I64, I64]:
+    def last_before(self, line: I64, since_ps: I64, time_ps: I64) -> tuple[I64, I64]:
         """The waits that came last on queues: places in the question, and of the work waited for.
 
         Args:
@@ -158,7 +158,7 @@ def _recorded_waits(trace: HostTrace, launches: _Launches) -> StreamWaits:
     known = source >= 0
     pending = PendingWaits(target_line[known], call_ps[known], source[known])
     # An event before which its stream did nothing but wait itself since its last work.
-    further, waited = pending.at(source_line, launches.called_before(source_line, record_ps), record_ps)
+    further, waited = pending.last_before(source_line, launches.called_before(source_line, record_ps), record_ps)
     source, target = np.append(source, waited), np.append(target, target[further])
     both = (source >= 0) & (target >= 0)
     return StreamWaits(source[both], target[both], True, pending)

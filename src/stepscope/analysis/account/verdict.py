@@ -51,7 +51,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     none and all time of its causes counts, and in a capture without steps no other may take longer.  Else the longest
     cause does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
     """
-    account = account.on_average
+    account = account.representative_step
     if account.only_dispatch:
         return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)

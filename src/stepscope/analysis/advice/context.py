@@ -108,7 +108,7 @@ class Context:
     def account(self) -> StepAccount | None:
         """The account of the host that sets the pace, of the average step where that says more than the median one."""
         shown = account_shown([host.account for host in self.hosts])
-        return None if shown is None else shown.on_average
+        return None if shown is None else shown.representative_step
 
     @property
     def trains(self) -> bool:

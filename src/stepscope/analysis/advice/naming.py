@@ -35,7 +35,7 @@ def name_culprit(
         return replace(advice, actions=(*advice.actions, *_recording_action(context, advice, None, parts)))
     is_most, of_account = row.culprit.ps >= _MOST_OF * row.ps, row in facts.account.rows
     if is_most and (share or of_account):
-        percent, account = context.percent(row.culprit.ps / MS / context.quiet), facts.account.on_average
+        percent, account = context.percent(row.culprit.ps / MS / context.quiet), facts.account.representative_step
         counted = f"{percent:.1f} % of {account.each_step} is {cause_words(row.cause)}: "
         counted += describe_culprit(row.culprit)
         sentence = cause_sentence(facts.account, row) if of_account else counted

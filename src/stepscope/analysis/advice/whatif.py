@@ -81,6 +81,25 @@ class Change:
     number: float = 0.0
 
 
+def list_changes(
+    remove: str | Sequence[str],
+    scale: float,
+    scales: Mapping[str, float],
+    overlap: str | Sequence[str],
+    move: Mapping[str, float],
+) -> list[Change]:
+    """The changes that a user names; parts that are removed keep a share of their time unless that is 0."""
+    return [
+        *(
+            Change(SCALE if scale else REMOVE, part, scale)
+            for part in ([remove] if isinstance(remove, str) else remove)
+        ),
+        *(Change(SCALE, part, factor) for part, factor in scales.items()),
+        *(Change(OVERLAP, part) for part in ([overlap] if isinstance(overlap, str) else overlap)),
+        *(Change(MOVE, part, workers) for part, workers in move.items()),
+    ]
+
+
 @dataclass(frozen=True, kw_only=True)
 class WhatIfReport(Report):
     """The median step after some changes.

@@ -17,7 +17,7 @@ from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.notes import find_notes, other_surroundings
 from stepscope.analysis.compare.predicted import compare_predicted
-from stepscope.analysis.compare.sides import Side, per_batch, without_steps
+from stepscope.analysis.compare.sides import Side, count_captures_as_steps, per_batch
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
 from stepscope.analysis.compare.welch import Sample, sample_of
@@ -63,7 +63,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         UsageError: as of `choose_tools`.
     """
     names = choose_tools(tools)
-    before, after = without_steps(*per_batch(before, after))
+    before, after = count_captures_as_steps(*per_batch(before, after))
     warned = _WARNING_TOOLS if tools is None else names
     times = step_times(before), step_times(after)
     samples = sample_of(times[0]), sample_of(times[1])

@@ -96,7 +96,7 @@ def per_batch(before: Side, after: Side) -> tuple[Side, Side]:
     return replace(before, divisor=counts[0]), replace(after, divisor=counts[1])
 
 
-def without_steps(before: Side, after: Side) -> tuple[Side, Side]:
+def count_captures_as_steps(before: Side, after: Side) -> tuple[Side, Side]:
     """The sides with the captures as their only steps, if steps were found on neither."""
     if before.step_count or after.step_count:
         return before, after

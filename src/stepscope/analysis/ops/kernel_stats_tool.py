@@ -268,7 +268,7 @@ def merge(partials: Sequence[KernelsOfHost]) -> KernelStatsReport:
 
 def _list_by_kernel(found: Merged) -> Table:
     """The kernels whichever op launches them, each with the op that it runs longest for; last those left out."""
-    kernels = found.by(BY_KERNEL, "op", "uses")
+    kernels = found.regroup(BY_KERNEL, "op", "uses")
     listed = kernels.table(
         BY_KERNEL_FIELDS,
         percent=kernels.share("total_ps"),

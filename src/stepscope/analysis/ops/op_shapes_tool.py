@@ -211,7 +211,7 @@ def merge(partials: Sequence[OpShapesOfHost]) -> OpShapesReport:
         on_device = ops.mean("device_total_ps", "calls") if device else None
         return ops.table(fields, avg_device_us=on_device, percent=ops.share(shared_out, device or host))
 
-    lines = sites.by(LINES)
+    lines = sites.regroup(LINES)
     outside = {
         "host_self_ps": host - sum(lines["host_self_ps"]),
         "device_self_ps": device - sum(lines["device_self_ps"]),

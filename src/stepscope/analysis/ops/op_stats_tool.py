@@ -160,7 +160,7 @@ def totals(side: OpSide, hosts: int) -> Row:
 def distributions(side: OpSide) -> Iterator[Row]:
     """The distribution of one side's self time over types and over ops."""
     own, idle = side.self_ps, side.idle_ps
-    for by, rows, column in (("type", side.ops.by(TYPES), "type"), ("op", side.ops, "name")):
+    for by, rows, column in (("type", side.ops.regroup(TYPES), "type"), ("op", side.ops, "name")):
         shown = [*zip(rows[column], rows["self_ps"], strict=True)][:TOP]
         others = own - sum(ps for _, ps in shown)
         shown += [("others", others)] if others > 0 else []

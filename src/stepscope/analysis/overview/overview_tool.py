@@ -420,7 +420,7 @@ class OverviewReport(Report):
 
     def _largest_parts(self) -> list[str]:
         """The causes of the account, the longest first; contention last, as a share of the whole step."""
-        account = self.account.on_average if self.account else None
+        account = self.account.representative_step if self.account else None
         rows = sorted(account.rows, key=lambda row: row.cause == CONTENTION) if account else []
         parts = [(row.cause, account.percent(row.ps, row.cause)) for row in rows] if account else []
         said = [f"{name.replace('_', ' ')} {share:.1f} %" for name, share in parts if share >= _LEAST_SHOWN]

@@ -56,9 +56,13 @@ class Jacobian:
 
 def jacobian_of(trace: HostTrace) -> Jacobian | None:
     """The Jacobian that takes longest; None without one, or where a matrix is factored, which needs all of it."""
-    if found := _of_programs(trace):
+    if found := _jacobian_of_compiled(trace):
         return found
-    found = _of_graphs(trace) if trace.framework == "tensorflow" else _of_transforms(trace) or _of_loop(trace)
+    found = (
+        _jacobian_of_tape(trace)
+        if trace.framework == "tensorflow"
+        else _jacobian_of_sampled_line(trace) or _jacobian_of_backward_passes(trace)
+    )
     return found if found is not None and found.size >= _FEWEST and not _factors(trace) else None
 
 
@@ -81,12 +85,12 @@ def _rows_for_one(sizes: Iterator[tuple[object, Size]]) -> Counter[int]:
 # ---- JAX -------------------------------------------------------------------------------------------------------------
 
 
-def _of_programs(trace: HostTrace) -> Jacobian | None:
-    found = [each for work in program_work(trace) if (each := _of_program(work)) is not None]
+def _jacobian_of_compiled(trace: HostTrace) -> Jacobian | None:
+    found = [each for work in program_work(trace) if (each := _jacobian_of_program(work)) is not None]
     return max(found, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
 
 
-def _of_program(work: ProgramWork) -> Jacobian | None:
+def _jacobian_of_program(work: ProgramWork) -> Jacobian | None:
     """By names: tangents of all directions are a `vmap` right around the differentiation.  They are a whole basis if
     there are as many as a matrix of the program has rows, and not needed if what takes them gives that much less."""
     module, flow = work.module, work.flow
@@ -126,7 +130,7 @@ def _takes(work: ProgramWork, row: int) -> list[int]:
 # ---- TensorFlow ------------------------------------------------------------------------------------------------------
 
 
-def _of_graphs(trace: HostTrace) -> Jacobian | None:
+def _jacobian_of_tape(trace: HostTrace) -> Jacobian | None:
     """By names: a tape that is asked for a Jacobian runs its gradients for all rows at once, as `MatMul/pfor`."""
     work = computing_of(trace)
     types = distinct(trace.events.type[work.rows]).astype(np.int64)
@@ -143,7 +147,7 @@ def _of_graphs(trace: HostTrace) -> Jacobian | None:
 # ---- PyTorch ---------------------------------------------------------------------------------------------------------
 
 
-def _with_gradients(trace: HostTrace, rows: I64) -> I64:
+def _add_backward_runs(trace: HostTrace, rows: I64) -> I64:
     """Some work with the backward runs that differentiate it, by the numbers that autograd gave its ops."""
     work, runs = computing_of(trace), backward_runs(trace)
     runs = runs[whole_steps(trace).label[runs] >= 0]
@@ -153,7 +157,7 @@ def _with_gradients(trace: HostTrace, rows: I64) -> I64:
     return np.append(rows, runs[np.isin(of, numbers[numbers >= 0])])
 
 
-def _of_loop(trace: HostTrace) -> Jacobian | None:
+def _jacobian_of_backward_passes(trace: HostTrace) -> Jacobian | None:
     """Backward passes over the same ops, none of which adds to a parameter, one for each column of what they start
     from."""
     passes, steps = passes_of(trace), max(len(whole_steps(trace).number), 1)
@@ -171,10 +175,10 @@ def _of_loop(trace: HostTrace) -> Jacobian | None:
                if text > 0 and count >= size * steps]  # fmt: skip
     if not any(len(first) == 2 and first[1] == size for sizes in columns for first in sizes):
         return None
-    return Jacobian(_with_gradients(trace, passes.rows[alone]), size)
+    return Jacobian(_add_backward_runs(trace, passes.rows[alone]), size)
 
 
-def _of_transforms(trace: HostTrace) -> Jacobian | None:
+def _jacobian_of_sampled_line(trace: HostTrace) -> Jacobian | None:
     """The time of a line whose samples show torch.func's, or autograd's, function for a Jacobian."""
     line = threads_of(trace).main
     frames = sampled_frames(trace, line) if line >= 0 else np.empty(0, np.int64)
@@ -197,4 +201,4 @@ def _of_transforms(trace: HostTrace) -> Jacobian | None:
     sides = {side for each in operands for size in each for side in size}
     size = min((count for count in many if count in sides), key=lambda count: (-many[count], count), default=0)
     function = place_of(statement_of(trace.name_of(longest.row)).frame)[0]
-    return Jacobian(_with_gradients(trace, rows), size, f"{longest.statement.place} {function}") if size else None
+    return Jacobian(_add_backward_runs(trace, rows), size, f"{longest.statement.place} {function}") if size else None

@@ -48,7 +48,7 @@ def group_by_signs(trace: HostTrace, rows: I64, cycle: Cycle) -> Cycle | None:
     """
     if (trace.events.kind[rows[cycle.anchors]] == K.MODULE).all():
         return cycle  # each is a program that the host called
-    begun = _when_begun(trace, rows[cycle.anchors])
+    begun = _host_begins_ps(trace, rows[cycle.anchors])
     best: _Groups | None = None
     supported = True
     of_device = bool(is_device_work(trace)[rows[cycle.anchors]].all())
@@ -137,7 +137,7 @@ def _larger_cycles(rows: I64, cycle: Cycle) -> I64:
     return found
 
 
-def _when_begun(trace: HostTrace, anchors: I64) -> I64:
+def _host_begins_ps(trace: HostTrace, anchors: I64) -> I64:
     """When the host began each cycle: its call where it is known, else the event itself; ascending."""
     cause = forest(trace).cause[anchors]
     at = np.where(cause >= 0, cause, anchors)

@@ -310,20 +310,10 @@ _Key = tuple[str, str, int, int]
 def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     """Compares all ranks."""
     ordered, doubtful = _one_of_each(sorted(partials, key=lambda part: (part.rank < 0, part.rank)))
-    named = name_groups([part.collectives for part in ordered])
-    unnamed = [
-        f"{_name(part)} recorded no process groups: {count} collectives are in those of ranks that list it"
-        for part, own in zip(ordered, named, strict=True)
-        if (count := sum(map(ne, part.collectives.group, own.group)))
-    ]
-    ordered = [replace(part, collectives=own) for part, own in zip(ordered, named, strict=True)]
-    groups: dict[_Key, _Group] = {}
-    for part in ordered:
-        for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
-            group = groups.setdefault(key, _Group())
-            group.count += 1
-            group.total_ps += duration
-    hosts, columns = [part.stepping for part in ordered], named
+    columns = name_groups([part.collectives for part in ordered])
+    unnamed = _warn_of_unnamed_groups(ordered, columns)
+    ordered = [replace(part, collectives=own) for part, own in zip(ordered, columns, strict=True)]
+    groups, hosts = _add_up_by_group(ordered), [part.stepping for part in ordered]
     steps = match_steps(hosts)
     matched, uneven = match_collectives(hosts, columns, steps)
     for _, rows in matched:
@@ -339,11 +329,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     medians = _median_steps(ordered) if job is None and not groups else []
     if worst is None:
         worst = slowest_alone(medians)
-    pipeline = pipeline_rows([
-        PipelineRank(part.rank, part.origin.host, [step.duration_ps for step in part.steps], part.pipeline)
-        for part in ordered
-        if part.pipeline is not None
-    ])  # fmt: skip
+    pipeline = _pipeline_rows(ordered)
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     figures, tables = describe_job(answer, names, [ordered[at].rank for at in taking])
@@ -378,6 +364,32 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
         missing=tuple(missing),
         has_dumps=any(part.recorded for part in ordered),
     )
+
+
+def _warn_of_unnamed_groups(ordered: Sequence[RankOfJob], named: Sequence[Collectives]) -> list[str]:
+    return [
+        f"{_name(part)} recorded no process groups: {count} collectives are in those of ranks that list it"
+        for part, own in zip(ordered, named, strict=True)
+        if (count := sum(map(ne, part.collectives.group, own.group)))
+    ]
+
+
+def _add_up_by_group(ordered: Sequence[RankOfJob]) -> dict[_Key, _Group]:
+    groups: dict[_Key, _Group] = {}
+    for part in ordered:
+        for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
+            group = groups.setdefault(key, _Group())
+            group.count += 1
+            group.total_ps += duration
+    return groups
+
+
+def _pipeline_rows(ordered: Sequence[RankOfJob]) -> list[Row]:
+    return pipeline_rows([
+        PipelineRank(part.rank, part.origin.host, [step.duration_ps for step in part.steps], part.pipeline)
+        for part in ordered
+        if part.pipeline is not None
+    ])  # fmt: skip
 
 
 def _median_steps(parts: Sequence[RankOfJob]) -> list[float]:

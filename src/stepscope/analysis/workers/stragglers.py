@@ -85,7 +85,7 @@ def find_culprit(job: Job, machines: Sequence[str]) -> JobCulprit | None:
     if job.slowdown < STRAGGLES or share_cores(job, machines):
         return None
     places = [(rank,) for rank in range(len(machines))]
-    alone = list(_of_places(job, job.rows.is_work, Straggling.UNKNOWN, places))
+    alone = list(_places_with_extra_work(job, job.rows.is_work, Straggling.UNKNOWN, places))
     alone = [each for each in alone if each.explains >= NEARLY_ALL and each.gain >= WORTH_NAMING]
     return max(alone, key=lambda each: each.explains, default=JobCulprit(Straggling.UNKNOWN, (), -1, 0.0, waste, 0.0))
 
@@ -103,15 +103,15 @@ def _candidates(job: Job, machines: Sequence[str]) -> Iterator[JobCulprit]:
     is_input = rows.is_work & np.isin(name, (INPUT, BATCH))
     threads = rows.is_work & ~computes & ~is_input
     transfers = ~rows.is_work & (rows.kind >= 0) & ~np.char.endswith(name, "together")
-    yield from _of_places(job, is_input, Straggling.LATE_INPUT, alone)
-    yield from _of_places(job, threads, Straggling.EXTRA_WORK, alone)
+    yield from _places_with_extra_work(job, is_input, Straggling.LATE_INPUT, alone)
+    yield from _places_with_extra_work(job, threads, Straggling.EXTRA_WORK, alone)
     more = [(rank,) for rank in np.flatnonzero(job.does_more).tolist()]
-    yield from _of_places(job, rows.is_work, Straggling.EXTRA_WORK, more)
-    yield from _of_pauses(job, threads)
-    yield from _of_links(job, transfers)
-    yield from _of_machines(job, computes & job.rows_of_ranks(~job.does_more), machines)
-    yield from _of_stages(job, computes)
-    yield from _of_sequences(job, name)
+    yield from _places_with_extra_work(job, rows.is_work, Straggling.EXTRA_WORK, more)
+    yield from _garbage_collections(job, threads)
+    yield from _slow_links(job, transfers)
+    yield from _slow_machines(job, computes & job.rows_of_ranks(~job.does_more), machines)
+    yield from _unequal_stages(job, computes)
+    yield from _varying_sequences(job, name)
 
 
 def _culprit(
@@ -138,7 +138,9 @@ def _ratio(work: tuple[F64, F64], ranks: Sequence[int]) -> float:
     return more / (now - more) if now > more else 0.0
 
 
-def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]) -> Iterator[JobCulprit]:
+def _places_with_extra_work(
+    job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[int, ...]]
+) -> Iterator[JobCulprit]:
     """The places with most extra work of a part, where these have it in most steps."""
     work = _work_of(job, part)
     extra = [(work[1][[*ranks]].sum(axis=0), ranks) for ranks in places]
@@ -149,7 +151,7 @@ def _of_places(job: Job, part: Mask, cause: Straggling, places: Sequence[tuple[i
             yield _culprit(job, cause, part & job.rows_of_places(ranks), ranks, more=_ratio(work, ranks))
 
 
-def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[JobCulprit]:
+def _slow_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[JobCulprit]:
     """One rank or all ranks of a machine: each pass is slower there than on ranks of the same stage."""
     by_machine: dict[str, list[int]] = defaultdict(list)
     for rank, machine in enumerate(machines):
@@ -157,7 +159,7 @@ def _of_machines(job: Job, device: Mask, machines: Sequence[str]) -> Iterator[Jo
     stage, work = job.layout.stage, _work_of(job, device)
     alone: list[tuple[int, ...]] = [(rank,) for rank in range(len(machines))]
     whole = [tuple(ranks) for ranks in by_machine.values() if 1 < len(ranks) < len(machines)]
-    found = (_of_places(job, device, Straggling.SLOW_MACHINE, places) for places in (alone, whole))
+    found = (_places_with_extra_work(job, device, Straggling.SLOW_MACHINE, places) for places in (alone, whole))
     for each in chain.from_iterable(found):
         mates = np.setdiff1d(np.flatnonzero(stage == stage[each.ranks[0]]), each.ranks).tolist()
         usual = float(np.median([_ratio(work, (mate,)) for mate in mates])) if mates else 0.0
@@ -173,18 +175,18 @@ def _slows_all_passes(job: Job, ranks: Sequence[int]) -> bool:
     return len(more) >= _USUAL_PASSES and max(more) - min(more) <= _ALIKE
 
 
-def _of_stages(job: Job, device: Mask) -> Iterator[JobCulprit]:
+def _unequal_stages(job: Job, device: Mask) -> Iterator[JobCulprit]:
     """A stage whose work is longer on all of its ranks."""
     stage, work = job.layout.stage, _work_of(job, device)
     places = [tuple(np.flatnonzero(stage == each).tolist()) for each in range(job.layout.stages)]
-    for found in _of_places(job, device, Straggling.UNEQUAL_STAGES, places):
+    for found in _places_with_extra_work(job, device, Straggling.UNEQUAL_STAGES, places):
         if min(_ratio(work, (rank,)) for rank in found.ranks) >= MOSTLY * found.more:
             own = int(stage[found.ranks[0]])
             longer = job.slowdown_of(job.rows_of_ranks(stage == own)) - 1.0
             yield replace(found, stage=own, more=longer)
 
 
-def _of_pauses(job: Job, host: Mask) -> Iterator[JobCulprit]:
+def _garbage_collections(job: Job, host: Mask) -> Iterator[JobCulprit]:
     """Pauses of threads, here and there: rare, long, and on many ranks."""
     rows = job.rows
     own = np.where(host & (rows.step >= 0), rows.work_ps, 0)
@@ -206,7 +208,7 @@ def _of_pauses(job: Job, host: Mask) -> Iterator[JobCulprit]:
         yield JobCulprit(Straggling.GARBAGE_COLLECTION, (), -1, explains, share, float(own[long].mean()) / step_ps)
 
 
-def _of_links(job: Job, transfers: Mask) -> Iterator[JobCulprit]:
+def _slow_links(job: Job, transfers: Mask) -> Iterator[JobCulprit]:
     """The ranks between which transfers take longer, in most steps, than those of the same kind elsewhere."""
     between = _links(job, np.flatnonzero(transfers & (job.rows.step >= 0)))
     more = {ranks: job.rows.work_ps[rows] - job.equal_ps[rows] for ranks, rows in between.items()}
@@ -234,7 +236,7 @@ def _links(job: Job, transfers: I64) -> dict[tuple[int, ...], I64]:
     return {ranks: np.array(rows) for ranks, rows in found.items() if len(ranks) > 1}
 
 
-def _of_sequences(job: Job, name: F64) -> Iterator[JobCulprit]:
+def _varying_sequences(job: Job, name: F64) -> Iterator[JobCulprit]:
     """Lengths that vary from microbatch to microbatch: forward and backward work of each grow together."""
     rows = job.rows
     passes = [rows.is_work & (name == each) & (rows.step >= 0) for each in OF_MICROBATCHES]

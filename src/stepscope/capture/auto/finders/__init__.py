@@ -136,7 +136,7 @@ class Numbers:
         reference, number = self._known.get(id(each), (None, None))
         return number if reference is None or reference() is each else None
 
-    def of(self, each: object) -> int:
+    def assign(self, each: object) -> int:
         """The number of an object, which it has from now on."""
         found = self.find(each)
         if found is not None:
@@ -192,7 +192,7 @@ class OptimizerCalls(OutermostCalls):
 
     def _source(self, optimizer: object) -> StepSource:
         """The source that an optimizer is on this thread."""
-        key = threading.get_ident(), self._numbers.of(optimizer)
+        key = threading.get_ident(), self._numbers.assign(optimizer)
         known = self._sources.get(key)
         kind = type(optimizer)
         once = self._once.setdefault((key[0], f"{kind.__module__}.{kind.__qualname__}"), [])

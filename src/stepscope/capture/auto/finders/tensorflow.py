@@ -43,7 +43,7 @@ class FunctionCalls(CompiledCalls):
 
     def report(self, function: Any) -> None:
         """It has returned."""
-        number = self._numbers.of(function)
+        number = self._numbers.assign(function)
         size = self._sizes[number] = self._sizes.get(number) or _count_operations(function)
         name = f"one per call of the tf.function {getattr(function, '_name', None) or 'without a name'}"
         self.end_step(name, number, size)

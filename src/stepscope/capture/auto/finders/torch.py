@@ -150,4 +150,4 @@ class BatchFinder(Observer):
             self._made.expect()
             self._loop.end_step(StepSource(LOADED, "one per batch of a DataLoader", number))
         else:  # the time before the first batch is not a step
-            self._numbers.of(args[0])
+            self._numbers.assign(args[0])

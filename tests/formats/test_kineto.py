@@ -327,7 +327,7 @@ def test_a_decimal_time_is_read_to_the_picosecond(whole: str, fraction: str, exp
 def test_quoted_times_and_exponents_count() -> None:
     trace = load('[{"ph":"X","ts":"10.5","dur":"2","name":"a","pid":1,"tid":1},'
                  '{"ph":"X","ts":1.25e1,"dur":3.5E-1,"name":"b","pid":1,"tid":1}]')  # fmt: skip
-    assert rows(trace) == [("thread 1", "a", "OTHER", 0.0, 2.0), ("thread 1", "b", "OTHER", 2.0, 0.35)]
+    assert rows(trace) == [("thread 1", "a", "ANNOTATION", 0.0, 2.0), ("thread 1", "b", "ANNOTATION", 2.0, 0.35)]
 
 
 @pytest.mark.parametrize(
@@ -619,9 +619,9 @@ def test_begin_and_end_nest_by_thread() -> None:
             {"ph":"E","pid":1,"tid":1,"ts":20,"args":{"b":2}}]"""
     )
     assert rows(trace) == [
-        ("thread 1", "outer", "OTHER", 0.0, 10.0),
-        ("thread 1", "inner", "OTHER", 2.0, 3.0),
-        ("thread 2", "other", "OTHER", 3.0, 5.0),
+        ("thread 1", "outer", "ANNOTATION", 0.0, 10.0),
+        ("thread 1", "inner", "ANNOTATION", 2.0, 3.0),
+        ("thread 2", "other", "ANNOTATION", 3.0, 5.0),
     ]
     assert stats(trace, "outer") == {"a": 1, "b": 2}
     assert (trace.framework, trace.problems, trace.start_unix_ns) == ("", (), None)
@@ -629,7 +629,7 @@ def test_begin_and_end_nest_by_thread() -> None:
 
 def test_ends_without_partner_are_counted() -> None:
     trace = load('[{"ph":"E","pid":1,"tid":1,"ts":5},{"ph":"B","name":"open","pid":1,"tid":1,"ts":10}]')
-    assert rows(trace) == [("thread 1", "open", "OTHER", 5.0, 0.0)]
+    assert rows(trace) == [("thread 1", "open", "ANNOTATION", 5.0, 0.0)]
     assert codes(trace) == ["unmatched-begins", "unmatched-ends"]
 
 
@@ -640,7 +640,7 @@ def test_asynchronous_events_go_by_id_not_by_thread() -> None:
             {"ph":"e","cat":"io","id":1,"name":"read 1","pid":1,"tid":9,"ts":15},
             {"ph":"e","cat":"io","id":"0x2","name":"read 2","pid":1,"tid":9,"ts":19}]"""
     )
-    assert [row[1:] for row in rows(trace)] == [("read 1", "OTHER", 0.0, 5.0), ("read 2", "OTHER", 1.0, 8.0)]
+    assert [row[1:] for row in rows(trace)] == [("read 1", "ANNOTATION", 0.0, 5.0), ("read 2", "ANNOTATION", 1.0, 8.0)]
     assert trace.events.traits.tolist() == [Trait.ASYNC, Trait.ASYNC]
 
 

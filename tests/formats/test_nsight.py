@@ -85,6 +85,19 @@ def test_each_table_gives_its_events(form: str, tmp_path: Path) -> None:
     ]
 
 
+def test_times_count_from_the_first_event(tmp_path: Path) -> None:
+    """The program was told to record a minute after its session began."""
+    export = NsightExport()
+    export.thread("python")
+    export.range("nccl:all_to_all, op_id = 999469", 60_000, 60_100)
+    export.call("cudaLaunchKernel_v7000", 60_010, 60_012, 1)
+
+    assert events(read(write(export, "sqlite", tmp_path))) == [
+        ("python", "nccl:all_to_all", "COLLECTIVE_CALL", 0, 100),
+        ("python", "cudaLaunchKernel", "RUNTIME_CALL", 10, 2),
+    ]
+
+
 def test_both_forms_are_one_trace(tmp_path: Path) -> None:
     one, other = (read(write(training(), form, tmp_path)) for form in ("sqlite", "parquetdir"))
 

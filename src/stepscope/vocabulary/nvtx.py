@@ -11,7 +11,7 @@ from stepscope.vocabulary import torch
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule
 
-_DETAILS = Pattern(r", (?:seq|op_id|sizes|input_op_ids|trace_id)\b.*")
+_DETAILS = Pattern(r", (?:seq|op_id|sizes|input_op_ids|trace_id) = .*")
 _COUNTED = Pattern(r"(?i)(?P<name>(?:train(?:ing)?[ _:.-]?)?(?:step|iter(?:ation)?)s?)[ _:#=.-]*(?P<number>\d{1,18})")
 _OF_OPS = (r"(?:aten|c10d|prims|torch|vision|xformers|flash_attn)\w*::", EventKind.OP, Trait.NONE)
 
@@ -21,10 +21,12 @@ KINDS: tuple[KindRule, ...] = (_OF_OPS, *torch.ANNOTATION_KINDS)
 def split_range(text: str) -> tuple[str, int | None]:
     """The name of a range without what differs from call to call, and its number if it is a counted step.
 
-    >>> split_range("aten::linear, seq = 3, op_id = 12"), split_range("train_step 12"), split_range("layer 3")
-    (('aten::linear', None), ('train_step', 12), ('layer 3', None))
+    >>> split_range("aten::linear, seq = 3, op_id = 12"), split_range("nccl:all_reduce, op_id = 7")
+    (('aten::linear', None), ('nccl:all_reduce', None))
+    >>> split_range("train_step 12"), split_range("layer 3")
+    (('train_step', 12), ('layer 3', None))
     """
     counted = _COUNTED.fullmatch(text)
     if counted:
         return counted["name"], int(counted["number"])
-    return _DETAILS.sub("", text) if "::" in text else text, None
+    return _DETAILS.sub("", text) if ", " in text else text, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from reporting import reporter, table
 
 import stepscope
 from stepscope.analysis.ops import kernel_stats_tool as kernel_stats
-from stepscope.analysis.ops import launches
+from stepscope.analysis.ops import launches, op_stats_tool
 from stepscope.analysis.ops.device_use import device_rows
 from stepscope.analysis.trace.kernel_facts import Launch, copied_bytes, launches_of, parse_details
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
@@ -236,7 +237,7 @@ def test_equal_rows_of_hosts_add_up() -> None:
     assert [(row["host"], row["kernels"]) for row in found.streams] == [("one", 2), ("two", 1)]
 
 
-def test_kernels_of_all_ops_are_all_listed() -> None:
+def test_kernels_of_all_launches_are_all_listed() -> None:
     letters = "abcdefghijkl"
     found = report(draw("gpu0 s | " + "".join(letter + "--" for letter in letters) + "a"))
 
@@ -248,14 +249,25 @@ def test_kernels_of_all_ops_are_all_listed() -> None:
     }
 
 
-def test_a_screen_begins_with_the_kernels_of_all_ops_unless_rows_are_asked_for() -> None:
-    """The kernel takes 11 of 18 ms for two ops; its longest row by op and launch takes 9."""
-    found = report(draw("gpu0 s | k--------o-K------", SORTS))
+def test_a_screen_begins_with_the_kernels_of_all_launches_unless_rows_are_asked_for() -> None:
+    found = report(draw("gpu0 s | k---w----o-K------", SORTS))
 
     shown = str(found).splitlines()
     assert shown[0] == "Kernels"
-    assert "ampere_sgemm_64x64" in shown[3] and "61.1" in shown[3]
+    assert "ampere_sgemm_64x64" in shown[3] and "50.0" in shown[3]
     assert str(found.arranged(where="op=dense")).startswith("Kernels by op and launch")
+
+
+def test_kernels_of_an_op_add_up_to_its_time_on_the_page_of_ops() -> None:
+    """Both devices together, on both pages."""
+    trace = draw("gpu0 s | k---w----o-K------\ngpu1 s | k--", SORTS)
+    of_kernels: Counter[str] = Counter()
+    for row in report(trace).by_kernel:
+        of_kernels[str(row["op"] or row["kernel"])] += round(float(str(row["total_us"])))
+    ops = reporter(op_stats_tool)(trace)
+
+    assert of_kernels == {"dense/MatMul": 12_000, "lone": 7_000, "x/Add": 2_000}
+    assert {row["name"]: row["total_self_us"] for row in ops.rows} == of_kernels
 
 
 def test_rows_beyond_the_limit_are_counted_and_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,9 +144,11 @@ def test_frames_of_libraries_are_no_call_sites():
     assert table(found, "call_site") == [("train.py(12): step",)]
 
 
-def test_hosts_add_up():
+def test_each_host_has_its_own_waits_and_none_takes_more_than_its_time():
     found = report(draw(PICTURE, SORTS, host="a"), draw(PICTURE, SORTS, host="b"))
-    assert table(found, "count", "per_step", "step_percent")[0] == (4, 1, pytest.approx(100 * 16 / 54, abs=1e-3))
+    share = pytest.approx(100 * 16 / 54, abs=1e-3)
+    assert table(found, "host", "count", "per_step", "step_percent")[:2] == [("a", 2, 1, share), ("b", 2, 1, share)]
+    assert found.findings[1] == "it waits 8 times (2.0 per step), 10.00 ms on each host"
 
 
 def test_without_a_device_there_is_nothing_to_wait_for():

@@ -82,6 +82,15 @@ def test_sends_of_a_group_for_something_else_are_no_pipeline(description: str, s
     assert len(report(stage(0, description)).pipeline) == stages
 
 
+def test_what_an_exchange_runs_as_sends_is_no_pipeline() -> None:
+    """The program asked for all of its exchanges; of the last one only the kernel was recorded."""
+    sorts = {
+        "A": Sort(EventKind.COLLECTIVE, "ncclDevKernel_SendRecv", stats={"Collective name": "all_to_all"}),
+        "P": Sort(EventKind.COLLECTIVE, "ncclDevKernel_SendRecv"),
+    }
+    assert report(draw("host main | M0----\ngpu0 s7   | kA-kP-", sorts)).pipeline == ()
+
+
 def test_without_sends_there_is_no_pipeline() -> None:
     found = report(stage(0, picture="host main | M0------\ngpu0 s7   | k-N---"))
     assert found.pipeline == ()

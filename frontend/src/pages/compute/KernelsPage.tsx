@@ -1,4 +1,4 @@
-/** Every kernel and the op it belongs to. */
+/** The kernels of each op. */
 import { useMemo } from "preact/hooks";
 import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
@@ -17,13 +17,13 @@ type KernelShare = RowOf<"kernel-stats", "by_kernel">;
 
 /** The most important columns first: a narrow window shows only as many as fit. */
 const COLUMNS = [
-  ..."rank kernel op occurrences total_us total_percent avg_us uses_tensor_core occupancy_percent min_us max_us".split(
+  ..."rank op kernel occurrences total_us total_percent avg_us uses_tensor_core occupancy_percent min_us max_us".split(
     " ",
   ),
   ..."tensor_core_eligible registers_per_thread shared_memory_bytes block_dim grid_dim".split(" "),
 ];
 
-const OF_KERNELS = "kernel op occurrences total_us percent avg_us uses_tensor_core min_us max_us".split(" ");
+const OF_KERNELS = "op kernel occurrences total_us percent avg_us uses_tensor_core min_us max_us".split(" ");
 
 const TEXTS = { kernel: shortKernel };
 
@@ -46,10 +46,11 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
   /** The op says what is computed, the kernel how. */
   const bars = largest.map((row) => {
     const op = ops.get(opOf(row));
-    return op && opOf(row) !== nameOf(row) ? { label: op, kernel: shortOf(row) } : { label: shortOf(row) };
+    if (!op) return { label: shortOf(row), kernel: "no op recorded" };
+    return opOf(row) !== nameOf(row) ? { label: op, kernel: shortOf(row) } : { label: shortOf(row) };
   });
   const shares = largest.map((row, at) => ({
-    name: bars[at]?.kernel ? `${bars[at].label} (${nameOf(row).split("<", 1)[0]})` : shortOf(row),
+    name: opOf(row) && bars[at]?.kernel ? `${bars[at].label} (${nameOf(row).split("<", 1)[0]})` : shortOf(row),
     percent: row.percent,
   }));
   return (
@@ -59,15 +60,15 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
         meaning={hint("Share of the time of all kernels", fieldOf(tableOf(sections, "by_kernel"), "percent").doc)}
       />
       <RankedCard
-        title="Time by kernel"
+        title="Time by op and kernel"
         note={["of the time of all kernels", ofAllDevices(), "each leads to its longest run"]
           .filter(Boolean)
           .join("; ")}
         field={fieldOf(tableOf(sections, "by_kernel"), "total_us")}
         rows={largest.map((row, at) => ({
-          key: String(row.kernel),
+          key: `${row.op} ${row.kernel}`,
           label: bars[at]?.label ?? "",
-          whole: bars[at]?.kernel ? `${row.op} · ${row.kernel}` : String(row.kernel),
+          whole: row.op ? `${row.op} · ${row.kernel}` : String(row.kernel),
           ...(bars[at]?.kernel ? { note: bars[at].kernel } : {}),
           ms: Number(row.total_us) / 1e3,
           percent: row.percent,
@@ -84,11 +85,11 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
         columns={OF_KERNELS}
         texts={TEXTS}
       />
-      <More title="By op and launch" note="the same kernels, apart by the op and the configuration" tables={["ops"]}>
+      <More title="By launch" note="the same, apart by the configuration of the launch" tables={["ops"]}>
         <TableCard
           section={tableOf(sections, "rows")}
           id="ops"
-          heading="Kernels by op"
+          heading="Kernels by launch"
           columns={COLUMNS}
           texts={TEXTS}
         />

@@ -29,8 +29,10 @@ export default function Modules({ report, sections }: ToolAnswer<"modules", Modu
   const section = tableOf(sections, "rows");
   return (
     <>
-      <Findings lines={[ownTimeSentence(rows)]} />
-      {rows.length > 0 && <FlameCard rows={rows} unassigned_us={report.unassigned_device_us} />}
+      <Findings
+        lines={[ownTimeSentence(rows), outsideSentence(rows, report.unassigned_device_us ?? 0)].filter(Boolean)}
+      />
+      {rows.length > 0 && <FlameCard rows={rows} />}
       <TableCard
         section={section}
         id="modules"
@@ -61,6 +63,15 @@ function ownTimeSentence(rows: readonly ModuleRow[]): string {
   const takes = count ? "take" : "takes";
   const share = `${percent((100 * most.us) / total)} of the modules' ${onDevice ? "device" : "host"} time`;
   return `${count}\`${name}\` ${takes} ${share}, ${duration(most.us / 1e3)}`;
+}
+
+/** How much of the devices' time is in no module: what the table leaves out. */
+function outsideSentence(rows: readonly ModuleRow[], unassigned_us: number): string {
+  const inside = rows.reduce((sum, row) => sum + row.device_self_us + Number(row.backward_self_us ?? 0), 0);
+  const whole = inside + unassigned_us;
+  if (!whole || unassigned_us < 0.05 * whole) return "";
+  const part = `${duration(unassigned_us / 1e3)} of the devices' ${duration(whole / 1e3)}`;
+  return `${part} (${percent((100 * unassigned_us) / whole)}) belong to no module: Op and Kernel show what that is`;
 }
 
 /** Without a backward pass in the trace, or without a device, those columns are zeros. */
@@ -96,7 +107,7 @@ function colourOfModule({ total, self }: CallNode): string {
   return mix(mix(full, palette.value.surface, 0.72), full, total > 0 ? Math.min(1, Math.max(0, self / total)) : 0);
 }
 
-function FlameCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassigned_us: number | null }) {
+function FlameCard({ rows }: { rows: readonly ModuleRow[] }) {
   const params = route.value.params;
   const hasDevice = rows.some((row) => row.device_us > 0);
   const measure = params.by === "host" || !hasDevice ? "host" : "device";
@@ -108,11 +119,7 @@ function FlameCard({ rows, unassigned_us }: { rows: readonly ModuleRow[]; unassi
   return (
     <Card
       title="Time by module"
-      note={
-        unassigned_us
-          ? `${duration(unassigned_us / 1e3)} of device time belong to no module`
-          : "click a module to zoom in"
-      }
+      note="click a module to zoom in"
       actions={
         hasDevice && (
           <ParamChoice label="Time" name="by" value={measure} options={{ device: "Device time", host: "Host time" }} />

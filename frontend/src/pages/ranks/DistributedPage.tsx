@@ -36,7 +36,8 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
   const look = palette.value;
   const parts = useMemo(() => partsOfTime(ranks, look.surface), [ranks, look]);
   const collectives = tableOf(sections, "collectives");
-  const hasSteps = tableOf(sections, "steps").row_count > 0;
+  // A map of one step would show nothing but its colour.
+  const hasSteps = tableOf(sections, "steps").row_count > (report.rows ?? []).length;
   const bars = (
     <StackedBars
       label="Time of each rank"

@@ -160,8 +160,8 @@ export function scaleOfTimes(values: Float64Array): HeatScale | null {
   if (!range) return null;
   const [low, high] = [range[0], Math.max(range[1], range[0] * STRAGGLING)];
   return {
-    marks: [low, high],
-    meaning: `from the shortest of the times to ${high > range[1] ? "a tenth more" : "the longest"}, and their colours`,
+    marks: range[1] > low ? range : [low, high],
+    meaning: "from the shortest of the times to the longest; a tenth more than the shortest has the full colour",
     share: (value) => (high > low ? (value - low) / (high - low) : 0),
     text: duration,
   };

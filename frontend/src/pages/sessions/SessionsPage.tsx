@@ -33,7 +33,7 @@ export default function SessionsPage() {
     <>
       <header class="page-head baseline-row gap-l below-l wrap">
         <h1>Sessions</h1>
-        <p class="page-summary cut muted">
+        <p class="page-summary muted">
           {[found, all].map((each) => each.length.toLocaleString("en-US")).join(" of ")}
           {awaited.value.size > 0 && `; ${awaited.value.size} to be read`}
         </p>

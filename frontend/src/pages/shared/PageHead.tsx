@@ -24,7 +24,7 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
       {!isUntitled && <h1>{title ?? tool}</h1>}
       {views.length > 1 && <Views views={views} />}
       {!isUntitled && (
-        <p class="page-summary cut muted" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
+        <p class="page-summary muted" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
           {sentence(entry?.summary ?? "")}
         </p>
       )}

@@ -28,6 +28,10 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
   const entry = toolEntry(tool);
   const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));
   const answer = found.state === "ready" ? found.data : null;
+  const whole = useResource<ToolAnswer<"overview">>(answerAddress("overview"));
+  // One count on all pages: what only this page doubts stands on it.
+  const ofSession = whole.state === "ready" ? doubtsOf(whole.data) : [];
+  const own = answer && !answer.missing ? doubtsOf(answer).filter((text) => !ofSession.includes(text)) : [];
   return (
     <>
       <PageHead
@@ -36,7 +40,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
         controls={
           <>
             {controls}
-            {answer && !answer.missing && <Doubts items={doubtsOf(answer)} />}
+            {answer && <Doubts items={ofSession} />}
             {answer && <Origin report={answer.report} />}
             <Exports tool={tool} />
           </>
@@ -44,7 +48,8 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
       />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer?.missing && <Warnings items={doubtsOf(answer)} />}
+      {answer?.missing && <Warnings items={doubtsOf(answer).filter((text) => !ofSession.includes(text))} />}
+      {whole.state !== "loading" && tool !== "overview" && <Warnings items={own} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       <ToolOfPage.Provider value={tool}>
         {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}

@@ -60,6 +60,11 @@ export function shortRange(text: string): string {
   return /^<class '(?:.*\.)?([^.']+)'>$/.exec(text)?.[1] ?? text.replace(/^## (.+) ##$/, "$1");
 }
 
+/** `Stream #7(Compute,MemcpyH2D,Memset)` as `Stream #7`: what it did is in its row. */
+export function shortStream(text: string): string {
+  return text.replace(/\(.*\)$/, "");
+}
+
 /** `CPU machine %` as `CPU machine`: its unit has a column of its own. */
 export function counterName(text: string): string {
   return text.replace(/ (?:%|GB|MB\/s|W)$/, "");

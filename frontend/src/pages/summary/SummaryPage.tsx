@@ -283,12 +283,25 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           <Code text={`${sentence(line)}.`} />
         </p>
       ))}
+      {report.verdict_cause === "unknown" && <Recorded report={report} />}
       {report.too_large_request && <RequestBar asked={report.too_large_request} />}
       {ended && (filled?.kind?.length ?? 0) > 0 && (
         <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
       )}
       {!ended && report.account_step && <AccountBars report={report} sections={sections} />}
     </section>
+  );
+}
+
+/** Where nothing says what limits the program: what is known of it, which is how long what ran took. */
+function Recorded({ report }: { report: OverviewReport }) {
+  const largest = report.top_ops.filter(({ self_percent: share }) => Number(share) >= TELLING_PERCENT).slice(0, 3);
+  if (!largest.length) return null;
+  const said = largest.map((op) => `\`${op.name}\` ${percent(Number(op.self_percent))}`).join(", ");
+  return (
+    <p class="above-s muted">
+      <Code text={`Of the time in what it names: ${said}`} /> <a href={linkTo("op-stats")}>All</a>
+    </p>
   );
 }
 

@@ -5,7 +5,8 @@ import type { OverviewReport } from "../shared/reports";
 
 /** Times of several devices at once are longer than the capture; empty where there is one device. */
 export function ofAllDevices(): string {
-  return Number(fact("device_count") ?? 0) > 1 ? "all devices together" : "";
+  const used = Number(fact("devices_used") ?? fact("device_count") ?? 0);
+  return used > 1 ? `sum of ${used} devices, as in the table` : "";
 }
 
 /** Of all op time: where no op takes as much, the types tell more than the ops. */

@@ -8,10 +8,12 @@ import { figuresOf, type RowOf, tableOf } from "../../sections";
 import { StackedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
+import { shortStream } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
 
 /** How the first finding begins where devices hardly idle. */
 const NOTHING = "nothing to gain";
+const TEXTS = { stream: shortStream };
 const MOST_BARS = 24;
 const BUSY = "busy";
 const IDLE = "idle";
@@ -32,18 +34,22 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
       </Findings>
       {report.findings?.[0]?.startsWith(NOTHING) ? (
         <More title="Longest gaps" tables={["gaps"]}>
-          <TableCard section={gaps} id="gaps" heading="Longest gaps" />
+          <TableCard section={gaps} id="gaps" heading="Longest gaps" texts={TEXTS} />
         </More>
       ) : (
-        <TableCard section={gaps} id="gaps" heading="Longest gaps" main />
+        <TableCard section={gaps} id="gaps" heading="Longest gaps" main texts={TEXTS} />
       )}
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
         <TableCard section={tableOf(sections, "causes")} plain height="all" />
         <TableCard section={devices} id="devices" plain height="all" />
-        <TableCard section={streams} id="streams" />
+        <TableCard section={streams} id="streams" texts={TEXTS} />
       </More>
       <More title="Queues and launches" tables={["queues"]}>
-        <TableCard section={tableOf(sections, "queues")} heading="Queues: work launched but not yet started" />
+        <TableCard
+          section={tableOf(sections, "queues")}
+          heading="Queues: work launched but not yet started"
+          texts={TEXTS}
+        />
         <FiguresCard title="Launches" section={figuresOf(sections, "launches")} />
       </More>
     </>

@@ -17,13 +17,21 @@ export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   return (
     <>
       <Findings lines={report.findings} />
-      {(report.rows ?? []).length > 0 && <Longest rows={report.rows ?? []} field={field} />}
+      {(report.rows ?? []).length > 0 && (
+        <Longest rows={report.rows ?? []} field={field} several={report.hosts.length > 1} />
+      )}
       <TableCard section={table} id="syncs" main texts={TEXTS} />
     </>
   );
 }
 
-function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; field: Field }) {
+interface LongestProps {
+  rows: readonly RowOf<"syncs", "rows">[];
+  field: Field;
+  several: boolean;
+}
+
+function Longest({ rows, field, several }: LongestProps) {
   const longest = [...rows].sort((a, b) => Number(b.total_us) - Number(a.total_us)).slice(0, MOST_BARS);
   return (
     <RankedCard
@@ -34,6 +42,7 @@ function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; fie
         key: String(index),
         label: shortPath(String(row.call_site ?? row.op ?? row.call)),
         note: [
+          several ? row.host : null,
           row.call_site || row.op ? row.call : null,
           row.reason,
           row.count === 1 ? "once" : `${Number(row.count).toLocaleString("en-US")} times`,
@@ -44,7 +53,7 @@ function Longest({ rows, field }: { rows: readonly RowOf<"syncs", "rows">[]; fie
         ms: Number(row.total_us) / 1e3,
         percent: row.per_step === 0 ? null : row.step_percent,
         colour: CATEGORY_COLOUR.output,
-        href: findInTimeline(String(row.call)),
+        href: findInTimeline(String(row.call), several ? String(row.host) : null),
       }))}
     />
   );

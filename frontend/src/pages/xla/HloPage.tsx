@@ -8,7 +8,8 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
-import { barsOf, longestOf, OF_MATCHES, ofDevices } from "./hloBars";
+import { ofAllDevices } from "../summary/topOps";
+import { barsOf, longestOf, OF_MATCHES } from "./hloBars";
 
 export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
   const rows = tableOf(sections, "rows");
@@ -30,7 +31,7 @@ export default function Hlo({ report, sections }: ToolAnswer<"hlo-stats">) {
       />
       <RankedCard
         title="Self time by instruction"
-        note={["each leads to its longest run", ofDevices()].filter(Boolean).join("; ")}
+        note={["each leads to its longest run", ofAllDevices()].filter(Boolean).join("; ")}
         actions={<a href={linkTo("op-profile")}>As trees</a>}
         field={fieldOf(rows, "self_us")}
         rows={barsOf(longest)}

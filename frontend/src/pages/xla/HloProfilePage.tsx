@@ -9,7 +9,8 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { sharesSentence } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
-import { barsOf, longestOf, OF_MATCHES, ofDevices, type Work } from "./hloBars";
+import { ofAllDevices } from "../summary/topOps";
+import { barsOf, longestOf, OF_MATCHES, type Work } from "./hloBars";
 
 /** The tree whose first level is drawn: what kind of work it is. */
 const DRAWN = "category";
@@ -49,7 +50,7 @@ export default function HloProfile({ report, sections }: ToolAnswer<"op-profile"
       />
       <RankedCard
         title="Device time by category"
-        note={ofDevices()}
+        note={ofAllDevices()}
         actions={<a href={linkTo("hlo-stats")}>All instructions</a>}
         field={fieldOf(section, "self_us")}
         rows={[...barsOf(longest), ...outside(longest)]}

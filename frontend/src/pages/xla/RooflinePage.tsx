@@ -28,6 +28,7 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
 import { FiguresCard, findLinks, TableCard } from "../shared/sections";
+import { ofAllDevices } from "../summary/topOps";
 
 const LINKS = ["communication", "transfer"];
 
@@ -38,7 +39,7 @@ const TELLING_PERCENT = 5;
 type Op = RowOf<"roofline", "rows">;
 
 /** What limits how much of the ops' time, and which op loses most to its limit. */
-function limitsSentences(rows: readonly Op[], device: string): readonly string[] {
+function limitsSentences(rows: readonly Op[]): readonly string[] {
   const ops = rows.filter((row) => row.kind === "op" && Number(row.self_us ?? 0) > 0);
   const total = ops.reduce((sum, row) => sum + Number(row.self_us), 0);
   const shares = new Map<string | null, number>();
@@ -57,16 +58,18 @@ function limitsSentences(rows: readonly Op[], device: string): readonly string[]
   const atLimit = (row: Op) => duration(Number(row.self_us) / 1e3 - lostMs(row));
   const moved = isMoved && longest.bytes ? ` for ${bytes(longest.bytes)}` : "";
   return [
-    first ? [first, ...others].join("; ") : `The peaks of ${device} are not known: no op can be compared with them`,
+    first ? [first, ...others].join("; ") : "No op can be compared with the limits of its device",
     ...(first && unknown >= TELLING_PERCENT ? [`What limits ${percent(unknown)} is not known`] : []),
     worst && lostMs(worst) > 0 && !isMoved
       ? `\`${worst.name}\` has most to gain: it takes ${took(worst)}, at its limit ${atLimit(worst)}`
       : `The longest op, \`${longest.name}\`, takes ${took(longest)}${moved}`,
-    ...(ops.some((row) => row.flops != null)
-      ? []
-      : ["No op has known operations: in PyTorch, record with `record_shapes=True`"]),
+    ...(ops.some((row) => row.flops != null) ? [] : [WITHOUT_SIZES]),
   ];
 }
+
+const WITHOUT_SIZES =
+  "Nothing says how much ops compute: in PyTorch record with `torch.profiler.profile(record_shapes=True)`; JAX and " +
+  "TensorFlow state the cost of XLA programs themselves";
 
 /** What a limit holds of the ops' time, the first in full. */
 function limitText(bound: string, share: number, isFirst: boolean): string {
@@ -76,30 +79,38 @@ function limitText(bound: string, share: number, isFirst: boolean): string {
   return isFirst ? `${termText(bound)} limits ${text}` : `${bound} limits ${text}`;
 }
 
-function nameOf(device: unknown): string {
-  return typeof device === "string" && device !== "CPU" ? device : `this ${device ?? "device"}`;
-}
-
 /** How much longer an op takes than its limit allows. */
 function lostMs({ self_us, efficiency_percent }: Op): number {
   return efficiency_percent == null ? 0 : (Number(self_us) * (1 - efficiency_percent / 100)) / 1e3;
 }
 
 export default function RooflineView({ report, sections }: ToolAnswer<"roofline">) {
+  const rows = report.rows ?? [];
+  const isCosted = rows.some((row) => row.flops != null);
+  const table = (
+    <TableCard
+      section={tableOf(sections, "rows")}
+      main
+      note={ofAllDevices()}
+      columns={usualColumns(rows)}
+      texts={TEXTS}
+      links={opLinks}
+    />
+  );
   return (
     <>
       <Findings
-        lines={limitsSentences(report.rows ?? [], nameOf(report.devices?.[0]?.device))}
+        lines={limitsSentences(rows)}
         meaning={hint("Share of the ops’ time", docOf(tableOf(sections, "rows"), "bound_by"))}
       />
       <RooflineCard report={report} sections={sections} />
-      <TableCard
-        section={tableOf(sections, "rows")}
-        main
-        columns={usualColumns(report.rows ?? [])}
-        texts={TEXTS}
-        links={opLinks}
-      />
+      {isCosted ? (
+        table
+      ) : (
+        <More title="Ops by time" note="as on Op, without their costs" tables={["rows"]}>
+          {table}
+        </More>
+      )}
       <More title="Steps, roofs and devices" tables={["roofs", "devices"]}>
         <FiguresCard title="Use of the hardware by steps" section={figuresOf(sections, "steps")} />
         <TableCard section={tableOf(sections, "roofs")} />

@@ -1,7 +1,6 @@
 /** Instructions of XLA programs as ranked bars, and the sentence above them. */
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { findInTimeline } from "../../links";
-import { fact } from "../../session";
 import type { RankedRow } from "../shared/Bars";
 
 const MOST_BARS = 12;
@@ -20,16 +19,11 @@ export function longestOf(work: readonly Work[]): readonly Work[] {
   return [...work].sort((one, other) => other.self_us - one.self_us).slice(0, MOST_BARS);
 }
 
-/** Several devices work at once: what one of them does, so that no time is longer than the capture. */
-const devices = () => Math.max(1, Number(fact("devices_used") ?? 1));
-
-export const ofDevices = () => (devices() > 1 ? `mean of ${devices()} devices` : "");
-
 export function barsOf(work: readonly Work[]): RankedRow[] {
   return work.map((each) => ({
     key: each.key,
     label: each.name,
-    ms: each.self_us / 1e3 / devices(),
+    ms: each.self_us / 1e3,
     percent: each.percent,
     colour: CATEGORY_COLOUR[categoryOfOp(each.type, each.name, "device")],
     href: each.isFound ? findInTimeline(each.name) : null,

@@ -96,9 +96,8 @@ _PARTS = (
 )
 BY_KERNEL_FIELDS: tuple[Field, ...] = (
     Field("kernel", "text", "the kernel's name; `others` for those left out of a very long list", role=Role.NAME),
-    Field("op", "text", "the op that it runs longest for; unknown if not recorded", role=Role.NAME),
-    Field("occurrences", "count", "its runs, for any op", "int", label="Count"),
-    Field("total_us", "us", "its time on the devices"),
+    *fields_named(FIELDS, "op", "occurrences"),
+    Field("total_us", "us", "its time on the devices for this op"),
     Field("percent", "percent", "share of the time of all kernels"),
     *fields_named(FIELDS, "avg_us", "min_us", "max_us", "uses_tensor_core"),
 )
@@ -121,7 +120,8 @@ LAUNCHED = Relation(
     ("kernel", "op", "launch", "eligible", "uses"), _MEASURES, order=("-total_ps", "kernel", "op"), most=50_000
 )
 """The kernels by op and launch; `eligible` and `uses` are about tensor cores, None if unknown."""
-BY_KERNEL = Relation(("kernel",), _MEASURES, order=("-total_ps", "kernel"))
+BY_KERNEL = Relation(("kernel", "op"), _MEASURES, order=("-total_ps", "kernel", "op"))
+"""The same whatever the launch: the rows of an op add up to its time, as the other pages have it."""
 
 
 @dataclass(frozen=True)
@@ -160,8 +160,8 @@ class KernelStatsReport(Report):
     empty: str = not_in_json()
 
     def arranged(self, sort: str | None = None, where: str | Sequence[str] = ()) -> Report:
-        """The same report with its rows filtered and sorted.  The kernels of all ops, which stand first, would answer
-        another question and are left out."""
+        """The same report with its rows filtered and sorted.  The kernels of all launches, which stand first, would
+        answer another question and are left out."""
         found = super().arranged(sort, where)
         return found if found is self else replace(found, by_kernel=())  # type: ignore[call-arg]
 
@@ -267,8 +267,8 @@ def merge(partials: Sequence[KernelsOfHost]) -> KernelStatsReport:
 
 
 def _list_by_kernel(found: Merged) -> Table:
-    """The kernels whichever op launches them, each with the op that it runs longest for; last those left out."""
-    kernels = found.regroup(BY_KERNEL, "op", "uses")
+    """The kernels of each op however they are launched; last those left out."""
+    kernels = found.regroup(BY_KERNEL, "uses")
     listed = kernels.table(
         BY_KERNEL_FIELDS,
         percent=kernels.share("total_ps"),

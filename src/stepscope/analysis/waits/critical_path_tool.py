@@ -160,7 +160,7 @@ def _path_rows(trace: HostTrace, found: EveryStep, step_ps: int) -> list[Row]:
     names = [trace.name_of(row) for row in event[groups.first].tolist()]
     total, before = groups.sum((pieces.end_ps - pieces.start_ps)[own]), groups.sum(delay)
     count = groups.count(Groups.of(groups.number, event).first)  # of different events
-    order = sorted(range(len(names)), key=lambda at: (-int(total[at] + before[at]), names[at]))
+    order = sorted(range(len(names)), key=lambda at: (-int(total[at]), -int(before[at]), names[at]))
     return [
         {
             "name": names[at],

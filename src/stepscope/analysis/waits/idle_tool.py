@@ -32,7 +32,7 @@ from stepscope.analysis.ops.launches import stream_name
 from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
-from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.attribution import Attribution, attribute
 from stepscope.analysis.trace.grouping import COMPUTING
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.spans import Spans
@@ -102,8 +102,8 @@ GAP_FIELDS: tuple[Field, ...] = (
         "what the step waits for during most of the gap: a cause of the account; unknown outside of steps",
         role=Role.TERM,
     ),
-    Field("before", "text", "the work before the gap", role=Role.LABEL),
-    Field("after", "text", "the work after the gap", role=Role.LABEL),
+    Field("before", "text", "the work before the gap: its op, or its own name", role=Role.LABEL),
+    Field("after", "text", "the work after the gap: its op, or its own name", role=Role.LABEL),
 )
 DEVICE_FIELDS: tuple[Field, ...] = (
     _HOST,
@@ -222,7 +222,7 @@ def partial(trace: HostTrace) -> IdleOfHost:
             here = of_device[line[of_device] == row]
             if len(here):
                 named = place | {"stream": stream_name(trace, row)}
-                stream, longest = _stream(trace, found.rows[here], found.call[here])
+                stream, longest = _stream(trace, found, here)
                 streams.append(named | stream)
                 gaps += [named | gap for gap in longest]
     streams.sort(key=lambda stream: (stream["device"], stream["stream"]))
@@ -272,8 +272,14 @@ def _device(trace: HostTrace, rows: I64) -> dict[str, Any]:
     }
 
 
-def _stream(trace: HostTrace, rows: I64, call: I64) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """One stream and its longest gaps."""
+def _stream(trace: HostTrace, found: Attribution, here: I64) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """One stream and its longest gaps; `here` are places in what was attributed."""
+    rows, call = found.rows[here], found.call[here]
+
+    def name_of(at: int) -> str:
+        op = int(found.op[here[at]])
+        return found.ops[op][0] if op >= 0 else brief(trace.name_of(int(rows[at])))
+
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     known = call >= 0
@@ -296,8 +302,8 @@ def _stream(trace: HostTrace, rows: I64, call: I64) -> tuple[dict[str, Any], lis
             "start_ps": int(free[at]),
             "duration_ps": int(gap[at]),
             "cause": CAUSES[cause[at]],
-            "before": brief(trace.name_of(int(rows[ended[at]]))),
-            "after": brief(trace.name_of(int(rows[at + 1]))),
+            "before": name_of(int(ended[at])),
+            "after": name_of(at + 1),
         }
         for at in longest
     ]

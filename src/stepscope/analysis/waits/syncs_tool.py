@@ -60,6 +60,7 @@ _REASONS: tuple[tuple[str, tuple[IntFlag, ...]], ...] = (
 )
 
 FIELDS: tuple[Field, ...] = (
+    Field("host", "text", "the host that waits", role=Role.HOST),
     Field("call", "text", "the call that waits", role=Role.NAME),
     Field("op", "text", "the outermost op around it; unknown if the program itself waits", role=Role.NAME),
     Field("reason", "text", "why such an op waits; `explicit` without an op", role=Role.TERM),
@@ -93,9 +94,9 @@ _EMPTY = (
 
 
 CALLS = Relation(
-    ("call", "op", "call_site"),
+    ("host", "call", "op", "call_site"),
     ("count", "in_steps", "total_ps", "max_ps", "in_steps_ps"),
-    order=("-total_ps", "call", "op", "call_site"),
+    order=("-total_ps", "host", "call", "op", "call_site"),
     most=MOST_ROWS,
 )
 """`in_steps` are the calls inside steps, and `in_steps_ps` the time inside steps in which any of them lasts."""
@@ -196,7 +197,10 @@ def _count_calls(trace: HostTrace, rows: I64) -> Counted:
     op = np.where(op >= 0, event_name_rows(trace, np.maximum(op, 0)) if len(trace.events) else -1, -1)
     in_steps_ps = _time_in_steps(trace, rows, Groups.of(name, op, site).number)
     text = trace.strings.__getitem__
-    keys = {"call": (name, text), "op": (op, text), "call_site": (site, lambda row: site_text(text(row)))}
+    keys = {
+        "host": (np.zeros(len(rows), np.int64), lambda _: trace.host),
+        **{"call": (name, text), "op": (op, text), "call_site": (site, lambda row: site_text(text(row)))},
+    }
     return CALLS.count(keys, {**_measures(trace, rows), "in_steps_ps": in_steps_ps})
 
 
@@ -221,11 +225,14 @@ def _measures(trace: HostTrace, rows: I64) -> dict[str, I64]:
 
 
 def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:
-    """The calls of all hosts; equal calls are merged."""
+    """The calls of all hosts; ops of several that read a value are merged."""
     calls, reads = CALLS.merge([part.calls for part in partials]), READS.merge([part.reads for part in partials])
     steps, steps_ps, waits_ps = (
         sum(getattr(part, name) for part in partials) for name in ("steps", "steps_ps", "waits_ps")
     )
+
+    of_host = {part.origin.host: part.steps_ps for part in partials}
+    steps_of_host = {part.origin.host: part.steps for part in partials}
 
     def per_step(rows: Merged) -> list[float | None]:
         return [round(count / steps, 3) if steps else None for count in rows["in_steps"]]
@@ -239,10 +246,15 @@ def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:
         ),
         rows=calls.table(
             FIELDS,
-            per_step=per_step(calls),
+            per_step=[
+                round(count / steps_of_host[host], 3) if steps_of_host[host] else None
+                for count, host in zip(calls["in_steps"], calls["host"], strict=True)
+            ],
             reason=[_reason(op) for op in calls["op"]],
             avg_us=calls.mean("total_ps", "count"),
-            step_percent=calls.share("in_steps_ps", steps_ps),
+            step_percent=[
+                percent(ps, of_host[host]) for ps, host in zip(calls["in_steps_ps"], calls["host"], strict=True)
+            ],
         ),
         reads=reads.table(READ_FIELDS, per_step=per_step(reads)),
     )
@@ -275,9 +287,10 @@ def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:
         return [_EMPTY]
     frequency = _frequency_text(sum(calls["count"]), sum(calls["in_steps"]), steps)
     total = sum(calls["total_ps"])
-    often = f"{frequency}, {duration_text(total / 1e9)} in total"
+    hosts = len({*calls["host"]})
+    often = f"{frequency}, {duration_text(total / hosts / 1e9)} {'in total' if hosts == 1 else 'on each host'}"
     if (outside := total - sum(calls["in_steps_ps"])) > total / 2 and steps:
-        often += f", {duration_text(outside / 1e9)} of that outside of the steps"
+        often += f", {duration_text(outside / hosts / 1e9)} of that outside of the steps"
     if share is not None and share < LEAST_PERCENT:
         return [
             f"nothing to gain here: the host waits for a device for {share:.1f} % of each step",

@@ -143,6 +143,8 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
     start_ns = _start_unix_ns(raw, kept, kineto)
     strings = raw.texts.strings()
     framework = _framework_of(raw, classes, processes, strings)
+    if not framework and (events.kind == EventKind.OTHER).all():
+        events.kind[:] = EventKind.ANNOTATION  # of a maker that is not known: all that it recorded has been named
     metadata_host = raw.metadata.get("host_name")
     return HostTrace(
         host=host or (metadata_host if isinstance(metadata_host, str) else "") or "localhost",

@@ -187,6 +187,7 @@ class _Reader:
         self.process: dict[int, int] = {}
         self.gpu_of = self._find_gpus()
         self.problems: list[Problem] = []
+        self.begin_ns = 0  # the first event's, in the session's time
 
     # -- the whole ---------------------------------------------------------------------------------------------------
 
@@ -255,8 +256,20 @@ class _Reader:
         parts = [part for table, make in makers.items() if (part := self._make(table, make)) is not None]
         if not parts:
             raise self._no_tables()
+        parts = self._from_first_event(parts)
         work = [part.line for part in parts if part.place == Lane.STREAM]
         return [_move_to_device_of_work(part, work) if part.place == Lane.WAIT and work else part for part in parts]
+
+    def _from_first_event(self, parts: Sequence[TablePart]) -> list[TablePart]:
+        """The events counted from the first one: Nsight counts from the start of its session, which may be a minute
+        before what it was told to record."""
+        starts = np.concatenate([part.start_ns for part in parts])
+        self.begin_ns = begin = int(starts[starts >= 0].min()) if (starts >= 0).any() else 0
+
+        def moved(times: I64) -> I64:
+            return np.where(times >= 0, times - begin, times)  # those below 0 are damage
+
+        return [replace(part, start_ns=moved(part.start_ns), end_ns=moved(part.end_ns)) for part in parts]
 
     def _trace(
         self,
@@ -269,6 +282,7 @@ class _Reader:
         made = assemble(parts, self.texts, self._names(), gpus, {} if rank is None else {RANK[0]: rank})
         strings = Strings.build(self.texts.rows)
         start = self._start_unix_ns()
+        start = None if start is None else start + self.begin_ns
         end = int((made.events.start_ps + made.events.duration_ps).max(initial=0)) // 1000
         problems = (*self.tables.problems, *self.problems, *self._note_dropped(made))
         return HostTrace(

@@ -30,7 +30,7 @@ PATTERNS: dict[tuple[str, str], str] = {
         r"(?:, asked for by (?P<frame>.+))?",
     ): "the same of our reader of snapshots",
     (
-        "advice/hardware.py",
+        "advice/rule.py",
         r"(?i).*(?:\b(?:V100|P100|P40|P4|T4|T40|K80|K40|M40|M60|GTX|TITAN|RTX 20\d\d|Quadro RTX)\b"
         r"|V100|compute capability [3-7]\.)",
     ): "names of devices, which no framework gives",

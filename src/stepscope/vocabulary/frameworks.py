@@ -1,4 +1,4 @@
-"""Detects the framework that wrote a trace, by names that only it writes."""
+"""Detects the framework that wrote a trace, by names that only it writes, and what a recorder writes about itself."""
 
 from __future__ import annotations
 
@@ -25,3 +25,13 @@ def framework_of(strings: Strings) -> str:
             return name
     found = Counter(package.partition(b"/")[0] for package in _OWN_PYTHON.findall(bytes(blob)))
     return _OF_PACKAGE[found.most_common(1)[0][0]] if found else ""
+
+
+WINDOW_NAME_BYTES = (20, 40)
+"""How many bytes the name of a row has that a recorder writes about itself: of a million names few are looked at."""
+_WINDOW = Pattern(r"PyTorch Profiler \(\d+\)$")  # lasts from the recorder's start to its stop
+
+
+def states_window(name: str) -> bool:
+    """Whether a row of this name is no work, but states when its recorder recorded."""
+    return _WINDOW.match(name) is not None

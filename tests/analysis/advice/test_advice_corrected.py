@@ -9,7 +9,7 @@ from draw import MS, Sort, draw
 from reporting import context_of
 
 from stepscope.analysis.advice import Advice, advise
-from stepscope.analysis.advice.hardware import fit_actions, has_bfloat16
+from stepscope.analysis.advice.rule import fit_actions, has_bfloat16
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.model import EventKind, HostTrace

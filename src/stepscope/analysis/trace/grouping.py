@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.trace.launch_order import link_by_order
 from stepscope.analysis.trace.program_runs import link_modules, link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, count_below, last_below, look_up
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
 
 OPS = (EventKind.OP, EventKind.BACKWARD, EventKind.COLLECTIVE_CALL)  # of a framework, on the host
 KERNELS = (EventKind.KERNEL, EventKind.COLLECTIVE)
@@ -253,3 +254,45 @@ def spread_labels(trace: HostTrace, label: I32) -> I32:
     state = np.zeros(len(label), np.uint8)
     kernels.nesting.spread(label, links.parent, links.cause, state, np.empty(len(label) + 1, np.int32))
     return label
+
+
+# ---- work without ids ------------------------------------------------------------------------------------------------
+# Links the work of a device to its launches by their order, where the recording has no ids that link them.
+#
+#     host     |call|call|call|                    queues work in order: the first call launched the first kernel, ...
+#     gpu        |kernel---|kernel---|kernel---|
+#
+# That says which call launched which work only if every call has its work in the recording, and no work starts before
+# its call.
+
+_LAUNCHED = (EventKind.KERNEL, EventKind.COLLECTIVE)
+_IN_TIME = 0.99  # of the work starts after its call: clocks of devices are a little off
+
+
+def link_by_order(trace: HostTrace, cause: I32, device: Mask) -> None:
+    """Links kernels to launches in place, where none of the kernels has a link and there are as many launches.
+
+    Args:
+        cause: int32 of shape (events,), the event on another line that made this one happen, or -1.
+        device: bool of shape (events,), which events are measured work of devices.
+    """
+    events = trace.events
+    work = np.flatnonzero(device & np.isin(events.kind, _LAUNCHED))
+    if not len(work) or (cause[work] >= 0).any():
+        return
+    if (trace.stat_ints(stat_names.CORRELATION_ID, 0, rows=work) > 0).any():  # the call is named, but not recorded
+        return
+    calls = np.flatnonzero(
+        (events.kind == EventKind.RUNTIME_CALL) & look_up(trace.lines.kind == LineKind.THREAD, events.line)
+    )
+    calls = calls[has_trait(trace, events.type[calls], CallTrait.LAUNCHES_KERNEL)] if len(calls) else calls
+    if len(calls) != len(work):
+        return
+    calls, work = _sort_by_start(trace, calls), _sort_by_start(trace, work)
+    if np.mean(events.start_ps[work] >= events.start_ps[calls]) >= _IN_TIME:
+        cause[work] = calls
+
+
+def _sort_by_start(trace: HostTrace, rows: I64) -> I64:
+    ordered: I64 = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    return ordered

@@ -20,8 +20,8 @@ from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Repair, stat_names, take_events
 from stepscope.model.arrays import I64, Mask, look_up
 from stepscope.records import dataclass
+from stepscope.vocabulary.frameworks import WINDOW_NAME_BYTES, states_window
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.recorders import WINDOW_NAME_BYTES, states_window
 from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind

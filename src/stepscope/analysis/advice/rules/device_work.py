@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.naming import has_culprit
-from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for, op_of, rows_of
+from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for, has_culprit, op_of, rows_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.report.looks import size_text

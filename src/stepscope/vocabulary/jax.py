@@ -44,6 +44,7 @@ NAMES: tuple[NameTable, ...] = (
     NameTable(rules=((CodeTrait.WAITS_FOR_DEVICE, r"\$\S*\.py:\d+ block_until_ready$"),)),
 )
 
+_COMPILED = Pattern(r"\bjit\((\w+)\)")
 _CALLED = Pattern(r"\w+\((.*)\)$")
 # JAX's prefix of a function's name in the name of its program, and the fingerprint after it in that of a device's run.
 _MADE_BY = Pattern(r"^(?:jit|pmap)_|\(\d+\)$")
@@ -113,6 +114,15 @@ def differentiated(op: str) -> str:
     """
     inside = next((part.rstrip(")") for part in op.split("/") if part.startswith("jvp(")), "")
     return inside.removesuffix("jvp(")
+
+
+def compiled_functions(op: str) -> list[str]:
+    """The functions that JAX itself compiles around an op, the outermost first.
+
+    >>> compiled_functions("jit(f)/transpose(jvp(jit(inv)))/jit(solve)/lu")
+    ['f', 'inv', 'solve']
+    """
+    return _COMPILED.findall(op)
 
 
 def is_of_basis(op: str) -> bool:

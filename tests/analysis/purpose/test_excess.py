@@ -331,11 +331,12 @@ def _of_table(rows_of_table: int, ids: int, tied: bool = False) -> Mapping[str, 
 @pytest.mark.parametrize(
     ("sorts", "expected"),
     [
-        (_of_table(1000, 10), [("whole_table", 8.0)]),
-        (_of_table(1000, 800), []),
-        (_of_table(1000, 10, tied=True), []),
+        (_of_table(100_000, 10), [("whole_table", 8.0)]),
+        (_of_table(100_000, 80_000), []),
+        (_of_table(1000, 10), []),
+        (_of_table(100_000, 10, tied=True), []),
     ],
-    ids=["few of many rows", "most rows", "the output multiplies with the table, too"],
+    ids=["few of many rows", "most rows", "a small table", "the output multiplies with the table, too"],
 )
 def test_a_table_of_which_a_step_reads_few_rows(sorts: Mapping[str, Sort], expected: list[tuple[str, float]]) -> None:
     picture = """
@@ -352,10 +353,10 @@ def test_what_is_left_of_a_table_is_what_a_step_reads() -> None:
     picture = "host main | M0---------------\nhost main | f1-n2-oB2-B1---U----\nhost main |           s--- p---"
     picture += "\nhost main |           z-"
 
-    (found,) = _found(picture, _of_table(1000, 10))
+    (found,) = _found(picture, _of_table(100_000, 1000))
 
     assert found.keeps == 0.01
-    assert "all 1,000 rows of a table (1,000 x 4), of which the step reads at most 10" in found.fact
+    assert "all 100,000 rows of a table (100,000 x 4), of which the step reads at most 1,000" in found.fact
 
 
 def test_without_sizes_zeros_show_a_table_of_which_few_rows_are_read() -> None:

@@ -176,6 +176,16 @@ def test_a_matrix_that_is_taken_apart_without_a_gradient() -> None:
     assert _excess(picture, **sorts) == [("factoring", 5.0, 0.0)]
 
 
+def test_an_inverse_with_a_gradient_is_another_one_in_each_step() -> None:
+    picture = """
+        host main | M0-----------------------
+        host main | i1---f2--B2--B1---
+    """
+    sorts = {"i": _op("aten::linalg_inv", "300,300"), "f": _op("aten::linear", "8,4", "4,4")}
+
+    assert _excess(picture, **sorts) == [("inverse", 5.0, 0.0)]
+
+
 def test_what_is_found_in_one_of_equal_steps_counts_in_all_of_them() -> None:
     c = _op("aten::linalg_cholesky", "512,512")
     trace = _trace("host main | M0----M1----M2----M3----\nhost main | cc    cc    cc    c", c=c)
@@ -262,37 +272,6 @@ def test_what_else_is_copied_as_a_whole_is_no_row_of_the_batch() -> None:
     with_positions = _PADDED.replace("scscscsc--", "scscscscpq")
 
     assert "from rows of 10 on average, at most 10" in excesses_of(_trace(with_positions, **sorts))[0].fact
-
-
-# -- growth --------------------------------------------------------------------------------------------------------
-
-
-def _steps(*each: str) -> str:
-    columns = "".join(step.ljust(12) for step in each)
-    marks = "".join(f"M{at}".ljust(12, "-") for at in range(len(each)))
-    return f"host main | {marks}\nhost main | {columns}"
-
-
-_GROWING = ("f1-h-B1-", "f2-h-h-B2-", "f3-h-h-hB3-", "f4-hhhhB4-", "f5-hhhhhB5-")
-_HOOK = {"f": _op("aten::linear", "8,4", "4,4"), "h": _op("aten::std", "8,4")}
-
-
-def test_ops_that_each_step_runs_once_more() -> None:
-    (found,) = excesses_of(_trace(_steps(*_GROWING), **_HOOK))
-
-    assert found.kind == "growth"
-    assert found.fact == "grows with every step: over 5 steps aten::std 1 to 5 times"
-    assert found.keeps == pytest.approx(1 / 3)  # one call of three in the mean step
-
-
-def test_ops_that_one_step_runs_no_more_often_do_not_grow() -> None:
-    assert excesses_of(_trace(_steps(*_GROWING[:3], _GROWING[2], _GROWING[4]), **_HOOK)) == ()
-
-
-def test_what_grows_where_nothing_is_trained_has_to() -> None:
-    generates = [step.partition("B")[0] for step in _GROWING]
-
-    assert excesses_of(_trace(_steps(*generates), **_HOOK)) == ()
 
 
 # -- updates -----------------------------------------------------------------------------------------------------------

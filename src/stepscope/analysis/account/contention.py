@@ -79,15 +79,17 @@ def asleep_ps(trace: HostTrace, line: int, spans: Spans) -> int | None:
 
 @dataclass(frozen=True)
 class _Sleep:
-    """Stretches of a thread in its readings: int64 of shape (n,), ps; share: float64, how much of each it slept."""
+    """Stretches of a thread in its readings: int64 of shape (n,), ps; share: float64, how much of each it slept; waits:
+    what is none of its own time in them, as it waits for a thread or a process."""
 
     start_ps: I64
     end_ps: I64
     share: F64
+    waits: Spans
 
     def within(self, spans: Spans) -> float:
         """How long it slept in some time, ps."""
-        return float((spans.overlap_ps(self.start_ps, self.end_ps) * self.share).sum())
+        return float((spans.overlap_ps(self.start_ps, self.end_ps) * self.share).sum() + (self.waits & spans).total)
 
 
 def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
@@ -96,9 +98,11 @@ def _find_sleep(trace: HostTrace, line: int) -> _Sleep | None:
         return None
     if graph is None:
         asleep = (usage.end_ps - usage.start_ps - usage.ran_ps - usage.queued_ps).clip(min=0)
-        return _Sleep(usage.start_ps, usage.end_ps, asleep / np.maximum(usage.end_ps - usage.start_ps, 1))
+        none = Spans(usage.start_ps[:0], usage.end_ps[:0])
+        return _Sleep(usage.start_ps, usage.end_ps, asleep / np.maximum(usage.end_ps - usage.start_ps, 1), none)
     interval, start, end, event = _stretches(trace, graph, line, usage)
-    return _Sleep(start, end, _shares_asleep(trace, usage, interval, end - start, event))
+    waits = Spans.union(usage.start_ps, usage.end_ps) - Spans.union(start, end)
+    return _Sleep(start, end, _shares_asleep(trace, usage, interval, end - start, event), waits)
 
 
 def _shares_asleep(trace: HostTrace, usage: ThreadTimes, interval: I64, length: I64, event: I64) -> F64:

@@ -133,6 +133,8 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     warm, gone = factor, 1.0 - _mean_ratio(before, usual.step_ps[steps])
     cold = model.trace.derived("uninterrupted", lambda _: share_uninterrupted(model.trace, model.graph))
     if cold is not None and gone >= _MOST_OF_STEP:
+        if isinstance(factor, float):  # by the clock, which does not tell in which nodes the cost lies
+            cold = float(np.average(cold, weights=np.maximum(model.graph.own_ps, 1)))
         # What is left runs warm, as far as what goes is all that interrupts it.
         warm = factor * (1.0 - (1.0 - cold) * gone)
         usual = replay_after(model, [*changes, *also], host_factor=factor * (1.0 - (1.0 - cold) * gone / 2.0))

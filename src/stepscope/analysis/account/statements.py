@@ -110,40 +110,6 @@ def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans)
     return Statement(file or "", key[1], name, share, flow.loop, flow.is_same and is_most, carries)
 
 
-@dataclass(frozen=True)
-class CarryingLoop:
-    """A loop of a function whose rounds need each other.
-
-    Attributes:
-        file, line: where it is; carries: a name that each round needs of the one before.
-        spans: when samples show a statement of it.
-    """
-
-    file: str
-    line: int
-    carries: str
-    spans: Spans
-
-
-def carrying_loop(trace: HostTrace, line: int, frame: str, spans: Spans) -> CarryingLoop | None:
-    """The loop that holds most of some time of a function, mostly in statements through which each round needs the one
-    before; None where there is none, or it was not recorded.
-
-    Args:
-        line: of the thread; frame: the function, as its frames are named; spans: when it runs.
-    """
-    told = [each for each in _shown_statements(trace, line).values() if each.said.frame == frame]
-    whole = (reduce(or_, (each.shown for each in told)) & spans).total if told else 0
-    for loop in sorted({each.said.loop for each in told} - {0}):
-        carrying = [each for each in told if each.said.loop == loop and each.said.carries]
-        held = [(each.shown & spans).total for each in carrying]
-        if sum(held) > _MOST_OF * whole > 0:
-            name = carrying[int(np.argmax(held))].said.carries
-            inside = reduce(or_, (each.shown for each in carrying)) & spans
-            return CarryingLoop(place_of(frame)[1] or "", loop, name, inside)
-    return None
-
-
 def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | None:
     """Whether statements that run in some time take the result of a function; None where that is not known.
 

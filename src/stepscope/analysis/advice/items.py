@@ -32,6 +32,7 @@ CLASSES: tuple[str, ...] = (
     "none",
 )
 _DOCS = "advice.md"
+_NOT_IN_JSON = ("least_step_time_ms", "most_step_time_ms", "part_ms", "also", "is_indication")  # others say as much
 
 
 def plain_name(function: str) -> str:
@@ -107,6 +108,7 @@ class Advice:
         beside: of the first advice, why it is not about what the verdict names, in words that its title follows; empty
             where it is.
         change: the row of the table of changes whose replay the prediction is; empty if it is none.
+        is_indication: what was recorded is usual where nothing is wrong, too: it is never the first thing to do.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
         measured: what `stepscope prove` measured of it; None if it was not tried.
@@ -129,6 +131,7 @@ class Advice:
     also: str = ""
     beside: str = ""
     change: str = ""
+    is_indication: bool = False
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
     culprit: Culprit | None = None
@@ -188,7 +191,7 @@ class Advice:
         """The item as in JSON."""
         item = asdict(self)
         item["class"] = item.pop("kind")
-        for name in ("least_step_time_ms", "most_step_time_ms", "part_ms", "also"):  # others say as much
+        for name in _NOT_IN_JSON:
             del item[name]
         least, most = self.speedup_range or (None, None)
         return item | {

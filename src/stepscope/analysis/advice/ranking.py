@@ -28,7 +28,7 @@ from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_g
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
-from stepscope.analysis.purpose.excess import EXCESSES, RECURRENCE, SET_UP
+from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
 from stepscope.errors import counted
@@ -52,6 +52,8 @@ _QUIETER = (
 )
 
 _KNOWN = frozenset((*EXCESSES, "recomputed"))  # work that the recording itself shows to be unneeded
+
+_BARE = ("line.python_overhead", "eager.ops")  # advice that knows who and how much alone
 
 Candidate = tuple[Rule, Advice]
 
@@ -118,7 +120,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
     kept, verdict = _say_outside_first(context, kept, verdict)
     if (growth := advise_on_growth(context)) is not None:
-        kept.insert(1 if kept and kept[0].kind != "none" else 0, growth)  # "nothing stands out" comes after it
+        kept.insert(1 if kept else 0, growth)  # no step is shorter without it
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 
 
@@ -335,7 +337,7 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
 def _is_in_tiny_ops(context: Context, first: Advice) -> bool:
     """Whether the first advice spares starting ops that are mostly too short to do more than start."""
     is_tiny = context.work is not None and 2 * context.work.tiny_share >= 1
-    return first.kind == "eager_dispatch" and (first.change == RECURRENCE or is_tiny)
+    return first.kind == "eager_dispatch" and is_tiny
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:
@@ -456,10 +458,10 @@ def _gain_ms(advice: Advice) -> float:
 def _is_doubtful(context: Context, advice: Advice) -> bool:
     """Whether the gain may be no more than the error of predictions, and no large share of the step speaks for it: that
     of a function, or of a cause that stands for the class; computation stands for none.  Work that is known to be
-    unneeded speaks for itself.  So is a gain that is unknown, where most is unexplained, or no change could be replayed
-    and the part is small; and what takes less than is unexplained.
+    unneeded speaks for itself.  So is what is only an indication; a gain that is unknown, where most is unexplained, or
+    no change could be replayed and the part is small; and what takes less than is unexplained.
     """
-    if not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice):
+    if advice.is_indication or (not advice.id.startswith(OF_JOB) and _is_less_than_unexplained(context, advice)):
         return True
     if advice.change in _KNOWN:
         has_end = advice.speedup_range is not None and advice.speedup_range[1] is not None
@@ -564,7 +566,9 @@ def _is_explained(rule: Rule, advice: Advice, candidates: Sequence[Candidate]) -
 
 def _yields(one: Candidate, other: Candidate) -> bool:
     # What is made anew is counted as whatever it does: as input, launching, compiling or Python.
-    explains = other[1].change == SET_UP or other[1].kind in one[0].yields_to
+    # The time of a function or of many ops alone says less than an excess that was recorded in it.
+    is_bare = one[1].id in _BARE and other[1].change in _KNOWN and other[1].gain_percent is not None
+    explains = is_bare or other[1].change == SET_UP or other[1].kind in one[0].yields_to
     return explains and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
 
 

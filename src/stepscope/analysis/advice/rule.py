@@ -60,6 +60,7 @@ class Finding:
         host: that the finding is about; None for the one that sets the pace.
         rows, intervals: where the evidence is found.
         id, kind, title, actions, tool, confidence: instead of the rule's.
+        is_indication: see `Advice`.
     """
 
     part_ms: float | None = None
@@ -84,6 +85,7 @@ class Finding:
     actions: tuple[str, ...] | None = None
     tool: str = ""
     confidence: float | None = None
+    is_indication: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class Rule:
         if percent < (self.threshold_percent if found.least_percent is None else found.least_percent):
             return None
         advice = _name(context, found, _advise(self, context, found))
+        advice = replace(advice, is_indication=found.is_indication)
         return self.reword(context, advice) if self.reword is not None else advice
 
 

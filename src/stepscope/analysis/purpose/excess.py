@@ -30,14 +30,12 @@ from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.gradients import unused_gradients
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots, repeated_gradients
-from stepscope.analysis.purpose.growth import growth_of
 from stepscope.analysis.purpose.jacobian import jacobian_of
 from stepscope.analysis.purpose.loops import independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.padding import padding_of
 from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.products import compiled_empty, compiled_order
-from stepscope.analysis.purpose.python_loops import loop_of_model, recurrence_of_model
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training, rows_that_generate
 from stepscope.analysis.purpose.values import tensors_are_known
@@ -50,8 +48,8 @@ from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.computing_ops import FACTORS, ORDERS, op_alone
-from stepscope.vocabulary.jax import differentiated
+from stepscope.vocabulary.computing_ops import FACTORS, INVERTS, ORDERS, op_alone
+from stepscope.vocabulary.jax import compiled_functions, differentiated
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tensorflow import eager_op
@@ -64,12 +62,11 @@ from stepscope.vocabulary.traits import PurposeTrait
     "repeated_backward", "unused_gradients", "checks", "one_hot", "whole_table", "measures", "after_update",
     "copied_arguments", "one_by_one", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
-DROPPED, JACOBIAN = "dropped_gradients", "jacobian"
-GROWTH, PADDING = "growth", "padding"
+DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
+PADDING = "padding"
 (
     PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
 ) = FINDERS  # fmt: skip
-LOOPED, RECURRENCE = "looped", "recurrence"
 LONGEST = ", the longest of each batch,"  # in the fact of a padding: each batch is filled up to that
 _MOST_OF = 0.5  # of what is computed, by the word: ordering is a usual part of a step, decomposing is not
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
@@ -428,6 +425,25 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
+def _find_inverse(trace: HostTrace) -> _Found | None:
+    """An inverse that is written out and differentiated, so that it is another one in each step."""
+    rows, own_ps, types, names = trace.derived("what is computed by op", _ops_computed)
+    kind = np.array([bool(INVERTS.fullmatch(name)) for name in names], np.bool_)
+    chosen = np.isin(trace.events.type[rows], types[kind])
+    place, ops = framework_ops_of_events(trace, rows, trace.stat_strings(stat_names.HLO_OP, rows=rows))
+    chosen |= np.array([any(map(INVERTS.fullmatch, compiled_functions(op))) for op in ops], np.bool_)[place]
+    if own_ps[chosen].sum() < LARGE_SHARE / 100.0 * own_ps.sum():
+        return None
+    rows = rows[chosen]
+    if not _has_gradient(trace, rows):
+        return None
+    return _Found(
+        rows, 0.0,
+        "computes the inverse of a matrix; a solution with it, and its determinant, need one factorization",
+        "all numbers of the inverse are used by themselves", asked_by=_frame(line_that_asks(trace, rows)),
+    )  # fmt: skip
+
+
 def _has_gradient(trace: HostTrace, rows: I64) -> bool:
     """Whether a backward pass goes through some ops, as far as numbers of autograd or names of JAX say."""
     work, types = computing_of(trace), distinct(trace.events.type[rows]).astype(np.int64)
@@ -540,25 +556,6 @@ def _find_set_up(trace: HostTrace) -> _Found | None:
     return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
 
 
-def _find_growth(trace: HostTrace) -> _Found | None:
-    found = growth_of(trace)
-    if found is None:
-        return None
-    return _Found(found.rows, found.kept, found.what, "the work has to grow, as with a longer input", is_part=True)
-
-
-def _find_looped(trace: HostTrace) -> _Found | None:
-    found = loop_of_model(trace)
-    if found is None:
-        return None
-    return _Found(found.rows, 0.0, found.what, "rounds depend on each other by what they change in other objects")
-
-
-def _find_recurrence(trace: HostTrace) -> _Found | None:
-    found = recurrence_of_model(trace)
-    return None if found is None else _Found(found.rows, 0.0, found.what, "no layer or compiler runs such rounds")
-
-
 def _find_order(trace: HostTrace) -> _Found | None:
     compiled = compiled_order(trace)
     if compiled is None:
@@ -608,15 +605,13 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     COPIED: _find_copied,
     ONE_BY_ONE: _find_one_by_one,
     ORDERING: _find_ordering,
+    INVERSE: _find_inverse,
     FACTORING: _find_factoring,
     PAIRS: _find_pairs,
     JACOBIAN: _find_jacobian,
     HALF: _find_half,
     PADDING: _find_padding,
     SET_UP: _find_set_up,
-    GROWTH: _find_growth,
-    LOOPED: _find_looped,
-    RECURRENCE: _find_recurrence,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
     ORDER: _find_order,
     EMPTY: _find_empty,

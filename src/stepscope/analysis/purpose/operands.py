@@ -28,6 +28,7 @@ from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
 _HALF = 0.5  # of a table: an update of no more rows could leave most of it alone
+_SMALLEST_TABLE = 1 << 18  # numbers: of 2,000 x 64 a sparse gradient and its update took as long as all rows (1.40 ms)
 _NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, perhaps a reshape, a product
 
 
@@ -228,7 +229,11 @@ def whole_table(trace: HostTrace) -> WholeTable | None:
         table, *others = sizes.get(row, ())[:2] or ((),)
         if len(table) == 2 and others:
             wanted[table] = wanted.get(table, 0.0) + math.prod(others[0]) / steps
-    few = {table: number for table, number in wanted.items() if number < _HALF * table[0]}
+    few = {
+        table: number
+        for table, number in wanted.items()
+        if number < _HALF * table[0] and math.prod(table) >= _SMALLEST_TABLE
+    }
     found = [_update_of(trace, work, table, number, text, sizes) for table, number in few.items()]
     known = [each for each in found if each is not None]
     return max(known, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)

@@ -92,7 +92,7 @@ def _find(context: Context) -> Finding | None:
         overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
     enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
-    enough = LARGE_SHARE if repeats >= _REPEATS else enough
+    enough = _MOST_PERCENT if repeats >= _REPEATS else enough  # rounds may be what the step has to do
     fetches = context.calls(Starts.SYNC) >= max(_FETCHES, _FETCHES_OF_STARTS * starts)
     is_torch = context.framework == "pytorch"
     fetches = fetches and (not is_torch or context.percent(_fetches_ms(context)) >= LARGE_SHARE)
@@ -257,8 +257,10 @@ def _name_loop(context: Context, advice: Advice) -> Advice:
     """The advice on single ops with the loop of the program that starts most of them, first of all actions, but where
     the step is to be compiled, which does away with what each round costs."""
     said = advice.culprit.statement if advice.culprit is not None else None
-    if said is None or not said.loop or advice.kind != "eager_dispatch":
+    if advice.kind != "eager_dispatch":
         return advice
+    if said is None or not said.loop:  # of PyTorch all ops are single: none of them is known to be one too many
+        return replace(advice, is_indication=context.framework in _TITLES)
     loop = f"the loop in line {said.loop} of {said.file}"
     how = f"replace {loop} by ops for all its rounds at once"
     if said.carries:

@@ -23,11 +23,10 @@ from stepscope.analysis.purpose.excess import (
     ENCODED,
     EQUAL,
     FACTORING,
-    GROWTH,
     HALF,
+    INVERSE,
     JACOBIAN,
     LONGEST,
-    LOOPED,
     MEASURES,
     ONE_BY_ONE,
     ONE_HOT,
@@ -37,7 +36,6 @@ from stepscope.analysis.purpose.excess import (
     PAIRS,
     PICKED,
     PREFIX,
-    RECURRENCE,
     REPEATED,
     REPEATED_ROWS,
     TABLE,
@@ -51,11 +49,14 @@ from stepscope.vocabulary.traits import OpTrait
 _SUSPICIOUS_FORWARD = 1.4  # times the backward work, of which training has twice as much as forward
 _MOST_OF = 0.5  # of that work
 _NOTHING = (0, "", 0.0, None)
+_WITHOUT_BACKWARD = "runs without a backward pass"
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
 _SKIP = "skip it if its result is not used: a loss with weight zero, a metric that nobody reads"
 _RARELY = "evaluate every N steps instead of in every step"
 _ONCE = "compute results that do not change from step to step once, and keep them"
+_FIXED = "if it computes the same in each step, such as fixed targets: once, before the loop, and keep the result"
+_ONCE_OR_RARELY = "Compute what has no backward pass once or rarely, where the step allows it"
 ACTIONS: Actions = {"": (_SKIP, _RARELY, _ONCE)}
 
 
@@ -71,9 +72,10 @@ def _find_extra(context: Context) -> Finding | None:
     if program is None and any(line.in_layer and 2 * line.own_ps / MS >= extra_ms for line in lines):
         return None  # the layers that follow need it
     change, others_ms = "beside" if program else "extra", _other_functions_ms(context)
+    is_forward, of_functions = what == _WITHOUT_BACKWARD, False
     if context.framework == "tensorflow" and others_ms > extra_ms > 0:
         # A function that is left out saves all its work, not only the forward pass.
-        change, extra_ms = "functions", others_ms
+        change, extra_ms, of_functions = "functions", others_ms, True
     key = program or context.largest_op(OpTrait.MULTIPLIES)
     share = next((module for module in work.modules if module.name == program), None)
     own_ps = share.total_ps / work.steps * work.critical_path_share if share else 0.0
@@ -85,8 +87,10 @@ def _find_extra(context: Context) -> Finding | None:
         parts=(f"program {share.name.partition(' (program ')[0]}",) if share else ("extra",),
         op=Op(share.name, 1, own_ps) if share else None,
         # Who computes a metric in a program of its own reads it.
-        actions=(_RARELY, _SKIP, _ONCE) if share else None,
+        actions=(_RARELY, _SKIP, _ONCE) if share else (_FIXED, _RARELY, _SKIP) if is_forward else None,
+        title=_ONCE_OR_RARELY if is_forward else "",
         confidence=confidence,
+        is_indication=of_functions,  # as those that act in an environment: whether the update needs them is not known
         rows=(Row("op-stats", key, round(extra_ms, 3)),) if key else (),
     )
 
@@ -117,13 +121,7 @@ def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
         return _NOTHING
     if work.backward_ps and work.forward_ps > _SUSPICIOUS_FORWARD * work.backward_ps:
         extra = int(work.forward_ps - USUAL_FORWARD * work.backward_ps)
-        times = work.forward_ps / work.backward_ps
-        return (
-            extra,
-            f"is spent on computation without a backward pass (forward work is {times:.1f} times the backward work)",
-            0.7,
-            None,
-        )
+        return extra, _WITHOUT_BACKWARD, 0.5, None
     return _find_other_programs(work)
 
 
@@ -362,6 +360,21 @@ _FACTOR_LESS: Actions = {
         "solve instead of an inverse, cholesky where it is positive definite, eigvalsh or svdvals for values alone",
     ),
 }
+_SOLVE: Actions = {
+    "jax": (
+        "solve instead of inverting: of a positive definite matrix one factor = jax.scipy.linalg.cho_factor(matrix) for"
+        " cho_solve(factor, x) in place of inv(matrix) @ x, and for its log-determinant, 2 * log(diag(factor[0])).sum()",
+        "or jnp.linalg.solve(matrix, x) instead of jnp.linalg.inv(matrix) @ x",
+    ),
+    "tensorflow": (
+        "solve instead of inverting: tf.linalg.cholesky_solve(tf.linalg.cholesky(matrix), x) where it is positive"
+        " definite, else tf.linalg.solve(matrix, x)",
+    ),
+    "": (
+        "solve instead of inverting: torch.cholesky_solve(x, torch.linalg.cholesky(matrix)) where it is positive"
+        " definite, else torch.linalg.solve(matrix, x)",
+    ),
+}
 _ONE_DIRECTION: Actions = {
     "jax": (
         "one direction is one pass: jax.jvp(f, (x,), (v,))[1] for J @ v, jax.vjp(f, x)[1](u) for u @ J; of a Hessian"
@@ -485,22 +498,6 @@ _IN_PROGRAMS: dict[str, Actions] = {
     },
 }
 
-_ALL_ROUNDS: Actions = {
-    "": (
-        "do all rounds with one op on whole tensors: index_add_, scatter_reduce or segment_reduce for groups of rows,"
-        " torch.stack or padding and one op with dim= for parts, torch.bmm for products, torch.vmap for the rest",
-    ),
-}
-
-_ONE_LAYER: Actions = {
-    "": (
-        "run all rounds with one layer that does it: torch.nn.LSTM, torch.nn.GRU or torch.nn.RNN, with its weights"
-        " stacked as theirs are; do what does not need the round before, such as x[:, t] @ w, once before the loop",
-        "for a cell that no layer has: torch.compile the function with the loop, or torch.jit.script it",
-        "if a round only adds to a sum: one op on whole tensors for all rounds",
-    ),
-}
-
 _SHORTER_BATCHES: Actions = {
     "": (
         "fill each batch up to its own longest row, not to one length for all, in the collate function:"
@@ -513,14 +510,6 @@ _EQUAL_ROWS: Actions = {
     "": (
         "put rows of about equal length into one batch: sort or bucket them by length in the batch sampler",
         *_SHORTER_BATCHES[""][2:],
-    ),
-}
-
-_BOUNDED: Actions = {
-    "": (
-        "attach hooks, handlers and callbacks once, before the loop, not in every step; remove what is attached",
-        "keep values, not tensors with their graph: loss.item() or loss.detach(); keep sums instead of a history",
-        "bound what every step goes through: collections.deque(maxlen=...), the last N batches",
     ),
 }
 
@@ -564,6 +553,10 @@ _EXCESSES = (
         unknown="it does not show whether the matrices change, nor what of the result is used",
     ),
     _Excess(
+        INVERSE, "inverse", "the inverse", "Solve with the matrix instead of inverting it", _SOLVE,
+        unknown="it does not show what of the inverse is used",
+    ),
+    _Excess(
         JACOBIAN, "jacobian", "all rows of the Jacobian but one", "Differentiate in one direction, not in all",
         _ONE_DIRECTION,
     ),
@@ -578,17 +571,6 @@ _EXCESSES = (
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),
-    ),
-    _Excess(
-        GROWTH, "growth", "what was added since the first step", "Stop what grows with every step", _BOUNDED,
-    ),
-    _Excess(
-        LOOPED, "looped", "the loop", "Replace the loop over parts by ops on whole tensors", _ALL_ROUNDS,
-        kind="eager_dispatch", unknown="it does not show how long one op for all rounds takes",
-    ),
-    _Excess(
-        RECURRENCE, "recurrence", "the loop", "Run the recurrence as one layer, not op by op in Python", _ONE_LAYER,
-        kind="eager_dispatch", unknown="it does not show how long one layer for all rounds takes",
     ),
     *(
         _Excess(kind, kind.replace("_", "-"), without, title, {"": actions, **_IN_PROGRAMS.get(kind, {})})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Beside, Named, place_actions
@@ -163,8 +164,8 @@ class _Cause:
         """What to do about it, before a slow stage is named."""
         actions = self.actions or _general_actions(context, self.kind)
         if not self.actions and not _feed(context).has_iterators:
-            inside = (*_take_whole_batches(context), *map(Named, act_on_culprit(_culprit(context), is_input=True)))
-            actions = _put_inside(actions, inside)
+            known = act_on_culprit(_culprit(context), is_input=True) or _act_in_workers(context)
+            actions = _put_inside(actions, (*_take_whole_batches(context), *map(Named, known)))
         return (*actions, self.last_action) if self.last_action else actions
 
 
@@ -224,6 +225,8 @@ def _find(context: Context) -> Finding | None:
     if context.percent(waits) < (MODERATELY_INPUT_BOUND if context.has_device else LEAST_PERCENT):
         return _find_contention(context, waits)
     cause = _find_cause(context, waits, unnamed)
+    if cause is None:
+        return None
     kind, why = cause.kind, cause.why
     if kind == "input_python" and _feed(context).has_iterators:
         # Python in other threads holds the interpreter's lock: Python on the loop's thread is really waiting for it.
@@ -355,8 +358,8 @@ def _gaps_before_steps_ms(context: Context) -> float:
     return before if gaps and before >= _OF_GAPS * gaps and context.percent(before) >= 5.0 else 0.0
 
 
-def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
-    """Which stage makes the batch late, and why."""
+def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause | None:
+    """Which stage makes the batch late, and why; None where worker processes keep up but for a few batches."""
     feed, loop = _feed(context), context.loop
     if feed.loader:
         return _loader_cause(context, feed, waits)
@@ -370,13 +373,17 @@ def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause:
     return _unrecorded_cause(context)
 
 
-def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
+def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause | None:
     if _restarts_workers(context, feed, waits):
         why = _RESTARTS.format(counted(feed.starts, "time"))
         return _Cause("input_no_prefetch", why, 0.8, "Start the loader's worker processes once", _KEEP_WORKERS)
     if feed.loader == "multi" and _is_first_batch(context):
         return _FIRST_BATCH
     if feed.loader == "multi":
+        queue = _queue_of_workers(context)
+        workers, useful = queue.get("workers"), queue.get("useful_workers")
+        if isinstance(workers, int) and isinstance(useful, int) and useful <= workers:
+            return None  # as where an epoch begins with an empty queue
         return _Cause("input_preprocessing", f"the DataLoader's workers do not keep up{_workers_text(context)}", 0.6)
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
@@ -418,6 +425,21 @@ def _sleeping_text(context: Context) -> str:
     if asleep is None or asleep < _MOST_OF:
         return ""
     return f"for {asleep:.0f} % of the wait the loop's thread sleeps: it waits for a server or a disk, sample by sample"
+
+
+def _queue_of_workers(context: Context) -> Mapping[str, Any]:
+    """The figures of the queue between worker processes and the loop; empty where none were recorded."""
+    report = context.read("input-pipeline")
+    return report.queue if report else {}
+
+
+def _act_in_workers(context: Context) -> tuple[str, ...]:
+    """What to do about the function in which worker processes spend their time, of which no more is known."""
+    culprit = _culprit(context)
+    if _feed(context).loader != "multi" or culprit is None or culprit.file is None:
+        return ()
+    what = f"what {culprit.name} ({culprit.file}:{culprit.line}) does in each worker"
+    return (f"make {what} cheaper, such as by reading no more than is used, or do it once, before training",)
 
 
 def _workers_text(context: Context) -> str:
@@ -524,8 +546,8 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
         return _OF_KERAS
     if context.framework == "pytorch" and context.has_device and context.work and not context.trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
-    report, cores = context.read("input-pipeline"), context.pace.op_threads.cores if context.pace else None
-    workers, fitting = (report.queue["workers"] if report else None), actions_for(_reader(context), actions)
+    cores = context.pace.op_threads.cores if context.pace else None
+    workers, fitting = _queue_of_workers(context).get("workers"), actions_for(_reader(context), actions)
     if cores is not None and isinstance(workers, int) and workers >= cores:  # more workers would find no processor
         return tuple(action for action in fitting if _SOME_WORKERS not in action)
     few = f"num_workers={cores}" if cores is not None and cores < 4 else _SOME_WORKERS

@@ -363,7 +363,7 @@ _FACTOR_LESS: Actions = {
 _SOLVE: Actions = {
     "jax": (
         "solve instead of inverting: of a positive definite matrix one factor = jax.scipy.linalg.cho_factor(matrix) for"
-        " cho_solve(factor, x) in place of inv(matrix) @ x, and for its log-determinant, 2 * log(diag(factor[0])).sum()",
+        " cho_solve(factor, x) for inv(matrix) @ x, and for its log-determinant, 2 * log(diag(factor[0])).sum()",
         "or jnp.linalg.solve(matrix, x) instead of jnp.linalg.inv(matrix) @ x",
     ),
     "tensorflow": (

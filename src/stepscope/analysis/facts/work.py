@@ -19,7 +19,7 @@ from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.purpose.compiled import compiled_callback, compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
-from stepscope.analysis.purpose.loops import SHORT_PS
+from stepscope.analysis.purpose.loops import tiny_share
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
@@ -89,7 +89,7 @@ class WorkFacts:
         forward_only_ps: time of forward passes that no backward pass follows and that an update may use, but for those
             that come first in a step; None if not shown.
         short_ps: time of outermost ops shorter than SHORT_OP_PS that are dispatched one by one.
-        tiny_share: of the time of those that are dispatched one by one, see `_tiny_share`.
+        tiny_share: of the time of those that are dispatched one by one, see `tiny_share`.
         start_ps, start_in_programs_ps: time spent starting outermost ops, at most `_START_PS` each, without the cost of
             recording the ops inside them.
         brief_ps: time of outermost ops that are not much longer than starting them, where they are for one sample each.
@@ -329,7 +329,7 @@ def _start_costs(trace: HostTrace, outer: I64) -> dict[str, Any]:
     start = np.minimum(length_alone, _START_PS)
     return {
         "short_ps": int(length[short & ~compiled].sum()),
-        "tiny_share": _tiny_share(trace, outer[~compiled]),
+        "tiny_share": tiny_share(trace, outer[~compiled]),
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
         "brief_ps": int(length_alone[length_alone < _LONG_OP_PS].sum()),
@@ -588,19 +588,3 @@ def _is_separate_program(module: I64, program: I64, step: I64, steps: int) -> Ma
     steady = 2 * np.bincount(in_steps, minlength=len(module)) > steps
     found: Mask = steady & (np.bincount(module, steady)[module] > 1)
     return found
-
-
-def _tiny_share(trace: HostTrace, rows: I64) -> float:
-    """The share of the time of some ops in those that are too short to do more than start.
-
-    A busy machine and the recording stretch single calls, so each counts with the median of its type.
-    """
-    if not len(rows):
-        return 0.0
-    types, length = trace.events.type[rows], trace.events.duration_ps[rows]
-    order = np.lexsort((length, types))
-    first = np.flatnonzero(np.append(True, np.diff(types[order]) != 0))
-    calls = np.diff(np.append(first, len(rows)))
-    median = length[order][first + (calls - 1) // 2]
-    whole = median * calls
-    return float(whole[median < SHORT_PS].sum() / max(whole.sum(), 1))

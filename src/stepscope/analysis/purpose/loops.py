@@ -119,3 +119,19 @@ def _is_summed(work: ProgramWork, row: int, place: int) -> bool:
     holder = flow.outer(made)  # the fusion, whose operands lie in the body
     others = [each for each in module.operands.linked(holder) if not _takes(work, each, place)]
     return not any(_takes(work, each, place) for each in flow.needed_by(others))
+
+
+def tiny_share(trace: HostTrace, rows: I64) -> float:
+    """The share of the time of some ops in those that are too short to do more than start.
+
+    A busy machine and the recording stretch single calls, so each counts with the median of its type.
+    """
+    if not len(rows):
+        return 0.0
+    types, length = trace.events.type[rows], trace.events.duration_ps[rows]
+    order = np.lexsort((length, types))
+    first = np.flatnonzero(np.append(True, np.diff(types[order]) != 0))
+    calls = np.diff(np.append(first, len(rows)))
+    median = length[order][first + (calls - 1) // 2]
+    whole = median * calls
+    return float(whole[median < SHORT_PS].sum() / max(whole.sum(), 1))

@@ -9,7 +9,6 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import HOLES, IN_PLACE
-from stepscope.analysis.steps.verdict import LARGE_SHARE
 
 _HOLES_PERCENT = 50.0  # of the free memory
 _HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentation can make an allocation fail
@@ -89,9 +88,6 @@ def _find_churn(context: Context) -> Finding | None:
     moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
     top = work.moves[0]
     is_layout = work.asked.get("layout", 0) >= _MOST_OF * work.moves_ps > 0
-    joins = work.asked.get("join", 0) >= _MOST_OF * work.moves_ps > 0
-    if joins and not loop.after_moves_ps and context.percent(moves) < LARGE_SHARE:
-        return None  # as of features for the next layer: no array that is kept, whose copy grows with it
     return Finding(
         part_ms=moves,
         title=_KEEP_LAYOUT if is_layout else "",

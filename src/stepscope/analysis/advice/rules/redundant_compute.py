@@ -156,12 +156,6 @@ def _find_needless_recomputation(context: Context) -> Finding | None:
     return replace(found, evidence=f"{found.evidence}; {room + '; ' if room else ''}{against}")
 
 
-def _find_recomputation_for_memory(context: Context) -> Finding | None:
-    """The same where memory is scarce, or that is not known."""
-    found = _find_recomputation(context)
-    return found if found is not None and describe_room(context) is None else None
-
-
 def _find_recomputation(context: Context) -> Finding | None:
     """Forward ops that run again within the backward pass."""
     if found := _find_on_device(context):
@@ -598,15 +592,9 @@ RULES = (
             "redundant_compute",
         ),
     ),
-    *(
-        Rule(
-            id_, 10.0, kind="redundant_compute", title="Recompute fewer activations", is_practice=is_practice,
-            find=find, actions=_RECOMPUTING, tool="op-stats", confidence=0.7,
-            yields_to=("eager_dispatch", "small_batch", "straggler"),
-        )
-        for id_, find, is_practice in (
-            ("compute.recomputed", _find_needless_recomputation, False),
-            ("compute.recomputed-for-memory", _find_recomputation_for_memory, True),
-        )
+    Rule(
+        "compute.recomputed", 10.0, kind="redundant_compute", title="Recompute fewer activations",
+        find=_find_needless_recomputation, actions=_RECOMPUTING, tool="op-stats", confidence=0.7,
+        yields_to=("eager_dispatch", "small_batch", "straggler"),
     ),
 )  # fmt: skip

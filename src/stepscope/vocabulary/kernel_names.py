@@ -14,22 +14,22 @@ _CLONE = Pattern(r" ?\[clone [^\]\[]*\]| ?\(\.kd\)|\.kd$")
 _NAMESPACES = Pattern(r"(?<!\w)(?:[A-Za-z_]\w*::)+(?=[A-Za-z_])")
 
 
-def brief(name: str, longest: int = LONGEST) -> str:
-    """A kernel's name in at most `longest` characters.
+def brief(name: str) -> str:
+    """A kernel's name in at most `LONGEST` characters.
 
     It drops parameters first; if the name is still too long, namespaces; then the end.
 
     >>> brief("void at::native::fill<4, at::Functor<float> >(int, float*)")
     'at::native::fill<4, at::Functor<float> >'
     """
-    if len(name) <= longest:
+    if len(name) <= LONGEST:
         return name
     if name.startswith("_Z"):
         name = unmangle(name)
     text = _strip_parameters(_NOISE.sub("", _CLONE.sub("", name)))
-    if len(text) > longest:
+    if len(text) > LONGEST:
         text = _NAMESPACES.sub("", text)
-    return text if len(text) <= longest else text[: longest - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def unmangle(name: str) -> str:

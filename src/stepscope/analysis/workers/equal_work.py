@@ -120,17 +120,16 @@ class Job:
         """The steps where some rows have equal work: int64 of shape (steps,)."""
         return self.steps_of(self.schedule.replay(np.where(equal | self.partnerless, self.equal_ps, self.rows.own_ps)))
 
-    def steps_of(self, replayed: JointReplay, ranks: Mask | None = None) -> I64:
-        """The steps that most ranks have in common, each until the last of all or of some ranks is done with it: int64
-        of shape (steps,)."""
-        start, end = (self._last(replayed, by, ranks) for by in (0, 1))
-        return end - start
+    def steps_of(self, replayed: JointReplay) -> I64:
+        """The steps that most ranks have in common, each until the last rank is done with it: int64 of shape
+        (steps,)."""
+        return self._last(replayed, 1) - self._last(replayed, 0)
 
-    def _last(self, replayed: JointReplay, by: int, ranks: Mask | None) -> I64:
+    def _last(self, replayed: JointReplay, by: int) -> I64:
         """When the last rank comes to the starts of the steps (0), or to their ends (1): int64 of shape (steps,)."""
         found = np.full(self.places.shape[1], np.iinfo(np.int64).min)
         for at, (rank, place) in enumerate(zip(self.graph.ranks, self.places, strict=True)):
-            has = (place >= 0) & (ranks is None or bool(ranks[at]))
+            has = place >= 0
             row = self.graph.first_row[at + 1] - len(rank.graph.steps) - 1 + by + place[has]
             found[has] = np.maximum(found[has], replayed.done_ps[row])
         return found

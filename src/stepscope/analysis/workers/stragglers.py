@@ -114,11 +114,9 @@ def _candidates(job: Job, machines: Sequence[str]) -> Iterator[JobCulprit]:
     yield from _varying_sequences(job, name)
 
 
-def _culprit(
-    job: Job, cause: Straggling, part: Mask, ranks: Sequence[int] = (), stage: int = -1, more: float = 0.0
-) -> JobCulprit:
+def _culprit(job: Job, cause: Straggling, part: Mask, ranks: Sequence[int] = (), more: float = 0.0) -> JobCulprit:
     explains = job.explains(part)
-    return JobCulprit(cause, tuple(ranks), stage, explains, explains * (1.0 - 1.0 / job.slowdown), more)
+    return JobCulprit(cause, tuple(ranks), -1, explains, explains * (1.0 - 1.0 / job.slowdown), more)
 
 
 def _work_of(job: Job, part: Mask) -> tuple[F64, F64]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from importlib import resources
@@ -79,13 +79,13 @@ class Peaks:
         return max(rates or [*self.matrix.values(), *self.plain.values()], default=None)
 
 
-def peaks_of(facts: DeviceFacts, entries: Sequence[Mapping[str, Any]] | None = None) -> Peaks | None:
+def peaks_of(facts: DeviceFacts) -> Peaks | None:
     """The peaks of a device; None if neither a table nor the trace knows them.
 
     Raises:
         UsageError: the user's table cannot be read.
     """
-    for entry in table() if entries is None else entries:
+    for entry in table():
         if _fits(entry, facts):
             return _peaks(entry)
     if facts.peak_flops is None and facts.peak_bytes is None:

@@ -250,9 +250,9 @@ class Watch:
             self._write_row()
         self._prepare_memory()
 
-    def _mark(self, trigger: Trigger, sentence: str, cause: str = "") -> Mark:
+    def _mark(self, trigger: Trigger, sentence: str) -> Mark:
         number = self.steps.number if self.steps.source is not None else None
-        return Mark(trigger, sentence, time.time_ns(), number, cause=cause)
+        return Mark(trigger, sentence, time.time_ns(), number)
 
     # -- triggers ------------------------------------------------------------------------------------------------------
 

@@ -96,11 +96,11 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
 
 
 def _strange_ranges(trace: HostTrace) -> str:
-    """The names of the longest ranges and how long each lasts in all, where most of the time is in ranges of which only
-    the names are known; else empty."""
-    first, last = trace.span_ps()
-    rows = np.flatnonzero((trace.events.kind == K.OTHER) & is_thread_event(trace))
-    if 2 * spans_of(trace, rows).total <= last - first:
+    """The names of the longest ranges and how long each lasts in all, where most of what was recorded is ranges of
+    which only the names are known; else empty."""
+    threads = is_thread_event(trace)
+    rows = np.flatnonzero((trace.events.kind == K.OTHER) & threads)
+    if 2 * spans_of(trace, rows).total <= spans_of(trace, np.flatnonzero(threads)).total:
         return ""
     types, place = np.unique(trace.events.type[rows], return_inverse=True)
     total = np.array([spans_of(trace, rows[place == at]).total for at in range(len(types))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
@@ -22,7 +22,7 @@ from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
-from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rule import Actions, Rule, actions_for
 from stepscope.analysis.advice.rules.lines import is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
@@ -45,7 +45,7 @@ _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming f
 _OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host does itself, as its events say
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
-_KEEP_WORKERS = {"pytorch": "DataLoader(persistent_workers=True) starts its workers once"}
+_KEEP_WORKERS = "DataLoader(persistent_workers=True) starts its workers once; "
 _QUIETER = (
     "stop what else runs; if nothing does, the job's own threads and processes share the cores: use fewer of them"
     " (OMP_NUM_THREADS, taskset), or make what they do cheaper"
@@ -135,10 +135,10 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     label = "not known" if label == "unknown" else label
     sentence = f"{outside.percent:.0f} % of the recording lies {outside.where}: the steps themselves are {label}"
     verdict = replace(verdict, sentence=sentence, evidence=(longest, *verdict.evidence))
-    again = f"{_KEEP_WORKERS[context.framework]}; " if context.framework in _KEEP_WORKERS and not outside.name else ""
+    has_workers = context.pace is not None and context.pace.feed.loader == "multi"
     actions = (
         f"where it comes once, leave it out: {remedy(LATER, context.recorder)}",
-        f"where it comes again, as in each epoch: {again}to see what runs there,"
+        f"where it comes again, as in each epoch: {_KEEP_WORKERS if has_workers else ''}to see what runs there,"
         f" {remedy(PYTHON_CALLS, context.recorder)}",
     )
     title = f"Find out what the recording holds {outside.where}"
@@ -148,7 +148,8 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     )  # fmt: skip
     if kept and kept[0].kind != "none":
         return [kept[0], told, *kept[1:]], verdict
-    return [told, *(each for each in kept if each.kind != "none")], verdict
+    nothing = [action for each in kept[:1] for action in each.actions]
+    return [replace(told, actions=(*actions, *nothing)), *kept[1:]], verdict
 
 
 def _late_rank(context: Context, first: Advice) -> str:
@@ -590,6 +591,13 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
+_ON_HOST: Actions = {
+    "pytorch": (
+        "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
+        " (torch.autocast('cpu', dtype=torch.bfloat16)); torch.channels_last for convolutions; or run it on a GPU",
+    ),
+    "tensorflow": ("make the computation itself cheaper: tf.function(jit_compile=True), or run it on a GPU",),
+}
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
@@ -603,7 +611,9 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     if terms is not None and terms.next:
         return terms.next
     if verdict.name == "compute_bound":
-        return _say_most(context) or _CHEAPER
+        on_host = context.account is None or context.account.devices is None
+        known = actions_for(context.framework, _ON_HOST) if on_host and not context.has_steps else ()
+        return _say_most(context) or next(iter(known), _CHEAPER)
     if not context.python_recorded:
         return f"to see what the host does, {remedy(PYTHON_CALLS, context.recorder)}"
     name = context.hottest_python
@@ -658,10 +668,11 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     where = "the only step" if first.is_step else "the capture"
     said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
     if first.starts_up:
-        calls = f"{what} ({first.longest_ms:,.1f} ms)"
+        calls = f"{what.strip()} ({first.longest_ms:,.1f} ms)"
+        many = f"{first.longest_calls} first calls of " if first.longest_calls > 1 else "one call of "
         said = "; ".join(
             (
-                f"starting up, or ending, libraries and devices, above all in{calls}, which happens once",
+                f"starting up, or ending, libraries and devices, above all in {many}{calls}",
                 *_say_rest(context),
             )
         )
@@ -692,7 +703,7 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     if first.starts_up:
         said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
-        return Verdict("unknown", None, f"start-up: {said}", None, (what, *_say_rest(context)))
+        return Verdict("unknown", None, f"start-up: {said}", None, (what, *_say_launches(context), *_say_rest(context)))
     captured = "little more than first calls was" if first.later_calls else "only first calls were"
     return Verdict(
         "unknown",
@@ -701,6 +712,13 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         "compile",
         ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )
+
+
+def _say_launches(context: Context) -> Iterator[str]:
+    """The row of the account that the calls which happen once are part of."""
+    for row in context.account.rows if context.account is not None else ():
+        if row.cause == "launch" and context.account is not None:
+            yield f"{share_sentence(context.account, row)}, these calls among it"
 
 
 def _say_rest(context: Context) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class FirstCalls:
         name: the function or program that was traced or compiled, or the call that takes longest; empty if unknown.
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
         later_calls: how many calls of that function were recorded that neither traced nor compiled it.
-        longest_ms: of starting up, the time of the calls with that name.
+        longest_ms: of starting up, the time of the calls with that name; longest_calls: how many these are.
         is_beside: something else takes longer, so that the capture holds more than them.
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
@@ -59,6 +59,7 @@ class FirstCalls:
     later_calls: int = 0
     starts_up: bool = False
     longest_ms: float = 0.0
+    longest_calls: int = 1
     is_beside: bool = False
     awaited_s: float | None = None
 
@@ -118,7 +119,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
         return None
     most = rows[once & (name == np.argmax(spent))]
     name_of_most, most_ms = trace.name_of(int(most[0])), float(spent.max()) / MS
-    return FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, is_beside)
+    calls_of_most = int(np.count_nonzero(once & (name == np.argmax(spent))))
+    return FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
 
 
 def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:

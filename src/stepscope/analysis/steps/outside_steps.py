@@ -55,9 +55,10 @@ def outside_steps(trace: HostTrace) -> OutsideSteps | None:
 def _find(trace: HostTrace) -> OutsideSteps | None:
     steps = steps_of(trace)
     counted = _counted(trace)
-    rows = np.flatnonzero(is_thread_event(trace) | is_device_work(trace))
-    if steps.source == "none" or not len(counted) or not len(rows):
-        return None
+    threads = is_thread_event(trace)
+    rows = np.flatnonzero(threads | is_device_work(trace))
+    if steps.source == "none" or not len(counted) or not threads.any():
+        return None  # of devices alone nothing tells steps from their parts
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
     recorder = spans_of(trace, rows[has_trait(trace, trace.events.type[rows], RangeTrait.OF_RECORDER)])
     recorder -= spans_of(trace, np.flatnonzero(is_device_work(trace)))

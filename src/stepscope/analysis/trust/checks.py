@@ -21,6 +21,7 @@ from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_ti
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.devices_told_of import is_device_silent
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.remedies import SEE_DEVICE
@@ -469,10 +470,18 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
 """Each check, and what holds where it finds nothing."""
 
 
+_OF_DEVICES = (
+    check_launches, check_syncs, check_stream_waits, check_lost_work, check_silent_devices, check_programs,
+    check_attribution,
+)  # fmt: skip
+
+
 def untold_rules(trace: HostTrace) -> list[str]:
-    """The rules of which a recording tells nothing: whether it slowed the steps, if it does not say what it cost."""
+    """The rules of which a recording tells nothing: whether it slowed the steps, if it does not say what it cost, and
+    those of the work of devices, if none of it was recorded."""
     cost = profiling_cost(trace)
-    return [CHECKS[check_cost]] if cost is None or cost.limits is None else []
+    untold = [check_cost] if cost is None or cost.limits is None else []
+    return [CHECKS[each] for each in (*untold, *(_OF_DEVICES if is_device_silent(trace) else ()))]
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

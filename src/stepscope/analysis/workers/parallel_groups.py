@@ -76,6 +76,13 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
     rows = collective_rows(trace)
     rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]  # as `collectives` has them
     passes = np.array([passes_on(collectives, at) for at in range(len(rows))], np.bool_)
+    # In a group without a purpose a few sends among other operations are no pipeline's.
+    group = np.array(collectives.group[: len(rows)], np.int64)
+    most = 2 * np.bincount(group[passes], minlength=len(collectives.groups)) > np.bincount(
+        group, minlength=len(collectives.groups)
+    )
+    named = np.array([bool(purpose) for purpose in collectives.purposes], np.bool_)
+    passes &= (most | named)[group] if len(group) else passes
     if not passes.any():
         return None
     busy = spans_of(trace, np.setdiff1d(work, rows[passes])) | spans_of(trace, rows[~passes])

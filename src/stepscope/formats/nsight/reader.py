@@ -106,6 +106,7 @@ _RANGE_TYPES = (_MARK, _RANGE, _RANGE_OF_ANY_THREAD)
 _CORRELATION_BITS = 40  # ids count up in each process
 _MOST_DEVICES = 1 << 15
 _LONGEST_NAME = 16_384
+_LONGEST_WORDS = 200  # characters of what a program wrote
 _API_VERSION = re.compile(r"_v\d{4,5}(?=$|_)")
 _WARNS = ("Warning", "Error")
 _READ_OF = {Lane.THREAD: "NVTX", Lane.STREAM: "CUDA", Lane.WAIT: "CUDA"}  # in the words of Nsight's messages
@@ -332,12 +333,25 @@ class _Reader:
     def _no_tables(self) -> UnreadableError:
         lost = "; ".join(problem.reason for problem in (*self.tables.problems, *self.problems))
         expected = ", ".join((_KERNELS, _CALLS, _RANGES))
+        said = self._last_words()
+        tables = f"none of the tables {expected} and the like is there, or all are empty"
+        lost = lost or f"the export has no events: {tables}"
         return UnreadableError(
-            lost or f"the export has no events: none of the tables {expected} and the like is there, or all are empty",
+            f"{lost}; the program's last words: {said}" if said else lost,
             code="no-events",
             path=self.source,
-            hint="record with `nsys profile --trace=cuda,nvtx`, and export the report with `nsys export --type sqlite`",
+            hint="let the program run to its work on the device, and record it again"
+            if said
+            else "record with `nsys profile --trace=cuda,nvtx`, and export the report with `nsys export --type sqlite`",
         )
+
+    def _last_words(self) -> str:
+        """The last line that the recorded program wrote to its standard error; empty where none was kept."""
+        texts = dict(self.tables.records("StringIds", ("id", "value")))
+        streams = self.tables.records("ProcessStreams", ("filenameId", "contentId"))
+        written = [str(texts.get(content) or "") for name, content in streams if "stderr" in str(texts.get(name))]
+        lines = [line.strip() for each in written for line in each.splitlines() if line.strip()]
+        return lines[-1][:_LONGEST_WORDS] if lines else ""
 
     def _version(self) -> str:
         facts = dict(self.tables.records("META_DATA_EXPORT", ("name", "value")))

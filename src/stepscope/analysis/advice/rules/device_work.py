@@ -255,7 +255,7 @@ def _find_pageable(context: Context) -> Finding | None:
     return Finding(
         part_ms=time,
         evidence=f"the device waits {context.percent(time):.1f} % of each step for copies from pageable (not pinned)"
-        f" host memory, {device.pageable / device.steps:.0f} per step",
+        f" host memory{f', {device.pageable / device.steps:.0f} per step' if context.has_steps else ''}",
         change="pageable",
         without="copies from pageable memory",
         parts=("transfer",),

@@ -183,7 +183,7 @@ MOST_LINES: dict[str, int] = {
     "web": 5_360,
     "xla": 5230,
     "workers": 5010,
-    "advice": 6_655,
+    "advice": 6_675,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 4_290,
     "steps": 4_460,  # time outside of the steps

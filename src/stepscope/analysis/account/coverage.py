@@ -148,6 +148,7 @@ def _lost_launches(trace: HostTrace, step: int) -> Blindness | None:
     if of_step <= LARGE_SHARE and (lost <= MOST_LOST or _count_whole(trace, start, end) >= LEAST_STEPS):
         return None
     share = max(100 * lost, of_step)
+    lost = lost if len(start) else of_step / 100
     return Blindness(f"{share:.0f} % of what was launched was not recorded", _END_OF_LAUNCHES, lost)
 
 

@@ -82,6 +82,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
 
 def _blind_headline(account: StepAccount, blindness: Blindness, limit: AccountRow) -> str:
     """What was not recorded; where that is all that devices do, the limit as far as the host's calls show it."""
+    if limit.cause == "unknown" and blindness.lost and 2 * limit.ps > account.step_ps:
+        return f"unknown: {share_sentence(account, limit)}"  # more than what was launched there can hold
     if not blindness.of_devices or limit.cause in ("unknown", "sync"):
         return f"unknown: {blindness.why}"
     label = VERDICT_OF_CAUSE[limit.cause].replace("_", "-")

@@ -22,7 +22,7 @@ from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
-from stepscope.analysis.advice.rule import Actions, Rule, actions_for
+from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.rules.lines import is_model
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
@@ -30,7 +30,7 @@ from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
-from stepscope.analysis.trace.remedies import LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
+from stepscope.analysis.trace.remedies import HOST_ACTIVITY, LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
 from stepscope.errors import counted
 from stepscope.records import dataclass
 from stepscope.report import duration_text
@@ -98,7 +98,12 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         each for each in candidates if _is_about_known(context, each[1]) and not _is_of_model(context, each[1])
     ]
     candidates = [(rule, _tell_as_recorded(context, advice)) for rule, advice in candidates]
-    left = [(rule, advice) for rule, advice in candidates if not _is_explained(rule, advice, candidates)]
+    certain = [each for each in candidates if not _is_doubtful(context, each[1])]
+    left = [
+        (rule, advice)
+        for rule, advice in candidates
+        if not _is_explained(rule, advice, certain if (rule, advice) in certain else candidates)
+    ]
     left = _unite_with_line(context, left)
     kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
     kept.sort(key=lambda advice: _is_doubtful(context, advice))
@@ -591,18 +596,17 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
-_ON_HOST: Actions = {
-    "pytorch": (
-        "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
-        " (torch.autocast('cpu', dtype=torch.bfloat16)); torch.channels_last for convolutions; or run it on a GPU",
-    ),
-    "tensorflow": ("make the computation itself cheaper: tf.function(jit_compile=True), or run it on a GPU",),
-}
+_ON_HOST = (
+    "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
+    " (torch.autocast('cpu', dtype=torch.bfloat16)); torch.channels_last for convolutions; or run it on a GPU"
+)
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 
 def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
+    if verdict.cause in (None, "unknown") and context.device is not None and context.work and not context.work.ops:
+        return remedy(HOST_ACTIVITY, context.recorder)
     if context.account is not None and context.account.blindness is not None:
         return context.account.blindness.fix
     if verdict.cause == "unknown" and context.account is not None and context.account.is_silent:
@@ -612,8 +616,8 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
         return terms.next
     if verdict.name == "compute_bound":
         on_host = context.account is None or context.account.devices is None
-        known = actions_for(context.framework, _ON_HOST) if on_host and not context.has_steps else ()
-        return _say_most(context) or next(iter(known), _CHEAPER)
+        is_torch = context.framework == "pytorch" and on_host and not context.has_steps
+        return _say_most(context) or (_ON_HOST if is_torch else _CHEAPER)
     if not context.python_recorded:
         return f"to see what the host does, {remedy(PYTHON_CALLS, context.recorder)}"
     name = context.hottest_python
@@ -816,6 +820,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if is_busy:
         return "Nothing stands out"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
+    if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
+        return f"Find out what `{shorten_op(row.culprit.name)}` does: it holds most of the unexplained {share:.0f} %"
     if row is not None and row.cause == "unknown" and share >= LARGE_SHARE:
         return f"Record more detail: nothing was recorded for {share:.0f} % of {account.each_step}"
     if row is None or share < 100.0 * _MOST_OF:

@@ -15,6 +15,7 @@ import numpy as np
 
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, starts_up, steps_of
 from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
@@ -57,8 +58,9 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
     counted = _counted(trace)
     threads = is_thread_event(trace)
     rows = np.flatnonzero(threads | is_device_work(trace))
-    if steps.source == "none" or not len(counted) or not threads.any():
-        return None  # of devices alone nothing tells steps from their parts
+    # Of devices alone nothing tells steps from their parts, and Stepscope's own captures wait for steps themselves.
+    if steps.source == "none" or not len(counted) or not threads.any() or capture_facts(trace):
+        return None
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
     recorder = spans_of(trace, rows[has_trait(trace, trace.events.type[rows], RangeTrait.OF_RECORDER)])
     recorder -= spans_of(trace, np.flatnonzero(is_device_work(trace)))

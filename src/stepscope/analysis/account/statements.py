@@ -132,6 +132,7 @@ def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | No
         if said.is_returned:
             front |= _callers(told, said.frame) - seen
         is_known &= said.to is not None and not said.is_kept and not said.carries  # which the next round takes
+        is_known &= (told[type_].shown & wanted).total < _MOST_OF * wanted.total  # improve(policy, rollout(policy))
     return False if seen and is_known else None
 
 

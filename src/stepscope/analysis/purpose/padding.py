@@ -61,7 +61,8 @@ def padding_of(trace: HostTrace) -> Padding | None:
         return None
     steps = distinct(batch)
     most, to = (np.array([values[batch == each].max() for each in steps]) for values in (own, filled))
-    is_to_longest = bool((most == to).all())
+    # The longest row fills its batch and is no part of it, so that its copy is not seen.
+    is_to_longest = bool((most == to).all()) or len(distinct(to)) > 1
     kept = float(own.sum() / filled.sum()) if is_to_longest else float(most.mean() / to.mean())
     if len(own) < _FEWEST_ROWS * len(steps) or kept > _MOST_USED:
         return None

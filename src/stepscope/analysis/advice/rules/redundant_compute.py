@@ -216,6 +216,7 @@ class _Excess(NamedTuple):
             parts=(self.change,),
             culprit=Culprit(name, file, line, None, None, None, excess.step_ps) if by else None,
             actions=self._act_on(context, excess, by),
+            is_indication=LONGEST in excess.fact,  # as of most programs
         )
 
     def _act_on(self, context: Context, excess: ExcessFact, by: str) -> tuple[str, ...] | None:

@@ -116,7 +116,7 @@ def _find(context: Context) -> Finding | None:
     messages, many = _count_messages(context)
     least = LARGE_SHARE if many or context.has_device else _FEW_MESSAGES_PERCENT
     passes = _reduced_passes(context)
-    if many and passes > 1:
+    if passes > 1:
         least = LEAST_PERCENT  # no price of data parallelism: only the last reduction is needed
     if context.percent(exposed) < least:
         return None

@@ -65,6 +65,15 @@ export interface Progress {
   readonly seconds_left: number | null;
 }
 
+/** What makes the figures of a session less certain: what was found, what may be wrong then, how to record without. */
+export interface Doubt {
+  readonly found: string;
+  readonly doubtful?: string;
+  readonly fix?: string;
+  readonly grave?: string;
+  readonly hosts?: readonly string[];
+}
+
 export interface SessionState {
   readonly id: string;
   readonly run: string;
@@ -79,7 +88,9 @@ export interface SessionState {
     /** By what it cannot group its rows. */
     readonly lacks: readonly string[];
   }[];
+  /** Of the start page; the doubts hold them. */
   readonly warnings: readonly string[];
+  readonly doubts: readonly Doubt[];
   readonly error: Told | null;
 }
 

@@ -199,3 +199,8 @@ export function operations(flops: number): string {
   const step = Math.min(FLOP_UNITS.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(flops, 1)) / 3)));
   return `${Number((flops / 1000 ** step).toPrecision(3))} ${FLOP_UNITS[step]}FLOP`;
 }
+
+/** `1 doubt`, `1,200 doubts`. */
+export function counted(count: number, noun: string): string {
+  return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
+}

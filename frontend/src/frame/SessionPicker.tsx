@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
-import { bytes, cellText, duration, when } from "../format";
+import { bytes, cellText, counted, duration, when } from "../format";
 import { allWords, mayLabel, type Words, wordsOf } from "../people";
 import { linkTo } from "../router";
 import {
@@ -147,8 +147,8 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
               <span class="muted minor breaks">
-                {when(recordedAt(each))} · {each.hosts.length === 1 ? "1 host" : `${each.hosts.length} hosts`} ·{" "}
-                {bytes(each.bytes)} · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
+                {when(recordedAt(each))} · {counted(each.hosts.length, "host")} · {bytes(each.bytes)} ·{" "}
+                {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
             </button>
             <RowActions info={each} onEdit={onEdit} />
@@ -169,7 +169,7 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
       {onEdit && <Deleted />}
       {skipped.length > 0 && (
         <details class="skipped">
-          <summary>{skipped.length === 1 ? "1 file was skipped" : `${skipped.length} files were skipped`}</summary>
+          <summary>{counted(skipped.length, "file")} skipped</summary>
           <ul>
             {skipped.map((each) => (
               <li key={each.path}>
@@ -237,7 +237,7 @@ function Deleted() {
   if (!gone.length || !mayLabel()) return null;
   return (
     <details class="skipped">
-      <summary>{gone.length === 1 ? "1 session was deleted" : `${gone.length} sessions were deleted`}</summary>
+      <summary>{counted(gone.length, "session")} deleted</summary>
       <ul class="plain-list">
         {gone.map((each) => (
           <li key={each.id}>

@@ -9,6 +9,7 @@ from werkzeug import Request
 
 from stepscope import __version__
 from stepscope.analysis.registry import all_tools
+from stepscope.errors import StepscopeError
 from stepscope.formats import store
 from stepscope.formats.session import HostFile
 from stepscope.vocabulary.categories import CATEGORY_RULES
@@ -20,6 +21,7 @@ from stepscope.web.site import MOST_GLANCES, Site
 
 if TYPE_CHECKING:
     from stepscope.analysis.overview.overview_tool import OverviewReport
+    from stepscope.analysis.trust.trust_tool import TrustReport
 
 MOST_WAIT_MS = 1000
 
@@ -77,7 +79,7 @@ def session(site: Site, request: Request, session: str) -> Answer:
                 {"name": name, "has_data": state.has_data, "missing": state.missing, "lacks": state.lacks}
                 for name, state in opened.tools.items()
             ],
-            "warnings": list(opened.report(FIRST_TOOL).warnings) if opened.state == "ready" else [],
+            **_doubts(opened),
         }
     )
 
@@ -142,6 +144,18 @@ def _hosts(site: Site, opened: OpenSession) -> list[dict[str, Any]]:
             | {"state": host.state, "error": error, "partial": host.partial}
         )
     return hosts
+
+
+def _doubts(opened: OpenSession) -> dict[str, Any]:
+    """What all pages say of the recording, and the warnings of the start page that hold it."""
+    if opened.state != "ready":
+        return {"doubts": [], "warnings": []}
+    warnings = opened.report(FIRST_TOOL).warnings
+    try:
+        trust = cast("TrustReport", opened.report("trust"))
+    except StepscopeError:  # a recording of memory alone is checked for nothing
+        return {"doubts": [{"found": text} for text in warnings], "warnings": list(warnings)}
+    return {"doubts": trust.all_doubts(warnings), "warnings": list(warnings)}
 
 
 def _facts(opened: OpenSession) -> dict[str, Any] | None:

@@ -80,6 +80,32 @@ def test_what_recording_cost_is_unknown_where_nothing_tells(cost: dict[str, floa
     assert [row["holds"] for row in report.checks if "slow the steps" in str(row["rule"])] == [holds]
 
 
+def test_a_rule_that_nothing_recorded_could_break_is_no_tick() -> None:
+    """A device that was not recorded has lost no kernels, and waits for nobody."""
+    report = trust_tool.merge([trust_tool.partial(draw("host main | x-----\nhost main |  L1 L2", SORTS))])
+
+    holds = {row["rule"]: row["holds"] for row in report.checks}
+    assert [rule for rule, state in holds.items() if state == "yes"] == [
+        "nothing was dropped",
+        "all times are on one clock",
+        "calls of a thread nest",
+    ]
+    assert (holds["every launched kernel is there"], holds["steps are whole"]) == ("unknown", "unknown")
+
+
+def test_each_doubt_of_a_session_is_told_once() -> None:
+    """That of several hosts, what the overview alone knows, and nothing of what the checks have said already."""
+    early = "host main | x-------\nhost main |    L1 L2\ngpu0 s    | K1     K2"
+    trust = trust_tool.merge([trust_tool.partial(replace(draw(early, SORTS), host=host)) for host in ("a", "b")])
+
+    told = trust.all_doubts([trust.line, "no step marks were found"])
+
+    assert [(doubt["found"][:15], doubt.get("grave"), doubt.get("hosts")) for doubt in told] == [
+        ("the work of 1 l", "yes", ["a", "b"]),
+        ("no step marks w", None, None),
+    ]
+
+
 def test_work_that_starts_before_its_launch() -> None:
     assert found("host main | x-------\nhost main |    L1 L2\ngpu0 s    | K1     K2") == [
         ("starts_before_launch", 1, 2)

@@ -23,11 +23,7 @@ export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) 
     <header class="page-head baseline-row gap-l below-l wrap">
       {!isUntitled && <h1>{title ?? tool}</h1>}
       {views.length > 1 && <Views views={views} />}
-      {!isUntitled && (
-        <p class="page-summary muted" {...hint(entry?.heading ?? tool, sentence(entry?.summary ?? ""))}>
-          {sentence(entry?.summary ?? "")}
-        </p>
-      )}
+      {!isUntitled && <p class="page-summary muted">{sentence(entry?.summary ?? "")}</p>}
       {controls && <div class="page-controls row to-end gap-m rigid">{controls}</div>}
     </header>
   );

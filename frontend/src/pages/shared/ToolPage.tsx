@@ -1,7 +1,6 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
-import { linkTo } from "../../router";
 import type { ReportOf, ToolName } from "../../sections";
 import { answerAddress, chosenPart, config, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
@@ -9,8 +8,8 @@ import { Code, Empty, Failed, Loading, sentence, Warnings } from "../../ui/basic
 import { FileMenu } from "../../ui/FileMenu";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { Menu } from "../../ui/menu";
 import { Comparison } from "../compare/Comparison";
+import { Doubts, ownWarnings } from "./Doubts";
 import { PageHead } from "./PageHead";
 import { ToolOfPage } from "./sections";
 
@@ -28,10 +27,6 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
   const entry = toolEntry(tool);
   const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));
   const answer = found.state === "ready" ? found.data : null;
-  const whole = useResource<ToolAnswer<"overview">>(answerAddress("overview"));
-  // One count on all pages: what only this page doubts stands on it.
-  const ofSession = whole.state === "ready" ? doubtsOf(whole.data) : [];
-  const own = answer && !answer.missing ? doubtsOf(answer).filter((text) => !ofSession.includes(text)) : [];
   return (
     <>
       <PageHead
@@ -40,7 +35,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
         controls={
           <>
             {controls}
-            {answer && <Doubts items={ofSession} />}
+            {answer && <Doubts />}
             {answer && <Origin report={answer.report} />}
             <Exports tool={tool} />
           </>
@@ -48,8 +43,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
       />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer?.missing && <Warnings items={doubtsOf(answer).filter((text) => !ofSession.includes(text))} />}
-      {whole.state !== "loading" && tool !== "overview" && <Warnings items={own} />}
+      {answer && tool !== "trust" && <Warnings items={ownWarnings(answer)} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       <ToolOfPage.Provider value={tool}>
         {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
@@ -66,36 +60,6 @@ function Missing({ text }: { text: string }) {
       </p>
       {chosenPart() && <p>{chosenPart()}</p>}
     </Empty>
-  );
-}
-
-/** Warnings, but for what a page without data says itself. */
-function doubtsOf({ report, missing }: ToolAnswer<ToolName, Report>): readonly string[] {
-  return report.warnings.filter((text) => text !== missing);
-}
-
-function Doubts({ items }: { items: readonly string[] }) {
-  if (!items.length) return null;
-  return (
-    <Menu
-      label="Doubts about the recording"
-      isTelling
-      buttonClass="badge cut inline-row gap-m muted minor warn"
-      button={
-        <>
-          <Icon name="warning" size={14} /> Recording: {items.length === 1 ? "1 doubt" : `${items.length} doubts`}
-        </>
-      }
-    >
-      {() => (
-        <div class="doubts">
-          <Warnings items={items} />
-          <p>
-            <a href={linkTo("trust")}>What else speaks for and against this recording</a>
-          </p>
-        </div>
-      )}
-    </Menu>
   );
 }
 

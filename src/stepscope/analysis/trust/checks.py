@@ -1,14 +1,15 @@
 """What makes a recording doubtful: effects before their causes, records that are missing, and what recording cost.
 
 Each check looks at one host's trace and says how many of how many events break a rule, what that makes doubtful, and
-how to record without it.  The rules of causes and of ids are those of PyTorch's own validator of traces.
+how to record without it; or that the trace has nothing that could break the rule.  The rules of causes and of ids are those of PyTorch's own validator of traces.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Final, Literal
 
 import numpy as np
 
@@ -21,7 +22,6 @@ from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_ti
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.devices_told_of import is_device_silent
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.remedies import SEE_DEVICE
@@ -71,14 +71,27 @@ class Doubt:
     rule: str = ""
 
 
+UNTOLD: Final = "untold"
+"""What a check finds in a recording that holds nothing that the rule is about."""
+
+Found = Doubt | Literal["untold"] | None
+"""What a check finds; None where the rule holds."""
+
+
 def doubts_of(trace: HostTrace) -> list[Doubt]:
     """All that makes a recording doubtful, what is grave first; computed once per trace."""
-    return trace.derived("doubts", _find_doubts)
-
-
-def _find_doubts(trace: HostTrace) -> list[Doubt]:
-    found = [replace(doubt, rule=rule) for check, rule in CHECKS.items() if (doubt := check(trace)) is not None]
+    found = [replace(doubt, rule=rule) for rule, doubt in _found(trace).items() if isinstance(doubt, Doubt)]
     return sorted(found, key=lambda doubt: not doubt.is_grave)
+
+
+def untold_rules(trace: HostTrace) -> list[str]:
+    """The rules of which a recording tells nothing."""
+    return [rule for rule, found in _found(trace).items() if found == UNTOLD]
+
+
+def _found(trace: HostTrace) -> Mapping[str, Found]:
+    """What each rule's check finds."""
+    return trace.derived("doubts", lambda trace: {rule: check(trace) for check, rule in CHECKS.items()})
 
 
 def _launches(count: int) -> str:
@@ -102,9 +115,11 @@ def _find_clock_step(trace: HostTrace) -> int:
 # -- causes and effects ------------------------------------------------------------------------------------------------
 
 
-def check_launches(trace: HostTrace) -> Doubt | None:
+def check_launches(trace: HostTrace) -> Found:
     """Work that starts before the call that launches it."""
     rows, call = _launched_work(trace)
+    if not len(rows):
+        return UNTOLD
     ahead = trace.events.start_ps[call] - trace.events.start_ps[rows]
     early = ahead > _clock_step_ps(trace)
     count, percent = int(early.sum()), _share(int(early.sum()), len(rows))
@@ -122,12 +137,14 @@ def check_launches(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_lost_work(trace: HostTrace) -> Doubt | None:
+def check_lost_work(trace: HostTrace) -> Found:
     """Launches of kernels whose work was not recorded."""
     launches = launches_of(trace)
     calls, recorded, lost = launches.call, launches.recorded, launches.lost
     count, percent = int(lost.sum()), _share(int(lost.sum()), len(calls))
-    if not count or not recorded.any():
+    if not recorded.any():  # of a device that was not recorded at all, nothing is lost
+        return UNTOLD
+    if not count:
         return None
     start, steps = trace.events.start_ps[calls], steps_of(trace)
     step = np.searchsorted(steps.start_ps, start, side="right") - 1
@@ -149,15 +166,15 @@ def check_lost_work(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_silent_devices(trace: HostTrace) -> Doubt | None:
+def check_silent_devices(trace: HostTrace) -> Found:
     """Launched work that waits though nothing that it is known to wait for runs."""
     found = every_step(trace)
     if found is None:
-        return None
+        return UNTOLD
     silent = awaits_silent_device(trace, found.graph, found.pieces, found.cause)
     percent = _share(int(found.length_ps[silent].sum()), int(found.length_ps.sum()))
     if percent < _WORTH_SAYING:
-        return None
+        return None if is_device_work(trace).any() else UNTOLD
     return Doubt(
         "launched_work_waits", len(distinct(found.pieces.node[silent].astype(np.int64))), None, percent,
         f"for {percent:.1f} % of the time launched work waits for a device that shows none",
@@ -167,10 +184,10 @@ def check_silent_devices(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_programs(trace: HostTrace) -> Doubt | None:
+def check_programs(trace: HostTrace) -> Found:
     """Steps that call programs of which nothing was recorded but the calls."""
     if not holds_only_dispatch(trace):
-        return None
+        return None if len(events_of_kind(trace, K.TRACED_FUNCTION)) else UNTOLD
     steps = len(steps_of(trace).number)
     return Doubt(
         "only_dispatch", steps, steps, 100.0,
@@ -183,16 +200,16 @@ def check_programs(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_stream_waits(trace: HostTrace) -> Doubt | None:
+def check_stream_waits(trace: HostTrace) -> Found:
     """Streams that wait for an event that is recorded only later, or for one that is not known."""
     if not trace.has_stat(stat_names.WAITS_FOR_RECORD):
-        return None
+        return UNTOLD
     rows = np.flatnonzero((trace.lines.kind == LineKind.OTHER)[trace.events.line])
     awaited = trace.stat_ints(stat_names.WAITS_FOR_RECORD, rows=rows, missing=0)
     rows, awaited = rows[awaited > 0], awaited[awaited > 0]
     records = _calls_with(trace, CallTrait.RECORDS_EVENT)
     if not len(rows) or not len(records):
-        return None
+        return UNTOLD
     ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=records)
     at = places_of(ids, awaited)
     waits = trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
@@ -210,13 +227,13 @@ def check_stream_waits(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_syncs(trace: HostTrace) -> Doubt | None:
+def check_syncs(trace: HostTrace) -> Found:
     """Waits of the host that end while the work that they wait for still runs."""
     work, call = _launched_work(trace)
     calls = np.flatnonzero(is_thread_event(trace) & (trace.events.kind == K.SYNC))
     calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.AWAITS_ALL)]
     if not len(calls) or not len(work) or len(distinct(trace.lines.plane[trace.events.line[work]])) > 1:
-        return None  # which of several devices a call waits for is not recorded
+        return UNTOLD  # which of several devices a call waits for is not recorded
     until = awaited_work(trace, calls).until_ps
     events = trace.events
     order = np.argsort(events.start_ps[call], kind="stable")
@@ -255,10 +272,10 @@ def _newer_tracer(trace: HostTrace) -> str:
 # -- what records hold -------------------------------------------------------------------------------------------------
 
 
-def check_collectives(trace: HostTrace) -> Doubt | None:
+def check_collectives(trace: HostTrace) -> Found:
     """Collectives of PyTorch of which neither they nor the calls around their launches say what they exchange."""
     if trace.framework != "pytorch":
-        return None
+        return UNTOLD
     rows = rows_in_order(trace)
     rows = rows[is_device_work(trace)[rows]]
     silent = trace.stat_strings(stat_names.COLLECTIVE_NAME, rows=rows) < 0
@@ -266,7 +283,7 @@ def check_collectives(trace: HostTrace) -> Doubt | None:
         silent &= np.array(collectives_of(trace).bytes) == 0
     count, percent = int(silent.sum()), _share(int(silent.sum()), len(rows))
     if not count:
-        return None
+        return None if len(rows) else UNTOLD
     in_graph = int((trace.stat_ints(stat_names.GRAPH_NODE_ID, rows=rows[silent]) > 0).sum())
     launched = 2 * int((forest(trace).cause[rows[silent]] >= 0).sum()) > count
     missing = "shapes (record_shapes=True)" if launched else "the host as well (ProfilerActivity.CPU)"
@@ -282,13 +299,13 @@ def check_collectives(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_backward_ids(trace: HostTrace) -> Doubt | None:
+def check_backward_ids(trace: HostTrace) -> Found:
     """Backward ops of different names that name the same forward op."""
     rows = events_of_kind(trace, K.BACKWARD)
     number = trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=rows)
     rows, number = rows[number >= 0], number[number >= 0]
     if not len(rows):
-        return None
+        return UNTOLD
     thread = trace.stat_ints(("Fwd thread id",), rows=rows)
     key, _ = number_pairs(number, thread)
     _, first = number_pairs(key, trace.event_names(rows))
@@ -314,12 +331,14 @@ _FIX_BY_FRAMEWORK = {
 }
 
 
-def check_attribution(trace: HostTrace) -> Doubt | None:
+def check_attribution(trace: HostTrace) -> Found:
     """Time of devices that nothing links to an op."""
     found = shares(trace)
     graphs, lost = found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE] - found.early_ps
     total = sum(found.time_ps)
-    percent = round(100.0 * (graphs + lost) / total, 4) if total else 0.0
+    if not total:
+        return UNTOLD
+    percent = round(100.0 * (graphs + lost) / total, 4)
     if percent < _LOST_TIME:
         return None
     count = found.pieces[HowKnown.WHOLE_GRAPH] + found.pieces[HowKnown.NONE]
@@ -346,7 +365,7 @@ def _percent_without_call(trace: HostTrace) -> float:
 # -- the recording itself ----------------------------------------------------------------------------------------------
 
 
-def check_threads(trace: HostTrace) -> Doubt | None:
+def check_threads(trace: HostTrace) -> Found:
     """Calls of a thread of which one starts within another and ends after it, which no thread can do."""
     events = trace.events
     counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
@@ -358,7 +377,7 @@ def check_threads(trace: HostTrace) -> Doubt | None:
     )
     percent = _share(count, of)
     if percent < _WORTH_SAYING:
-        return None
+        return None if of else UNTOLD
     return Doubt(
         "calls_overlap", count, of, percent,
         f"{counted(count, 'call')} of a thread {'ends' if count == 1 else 'end'} after the call around"
@@ -368,12 +387,12 @@ def check_threads(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_step_edges(trace: HostTrace) -> Doubt | None:
+def check_step_edges(trace: HostTrace) -> Found:
     """Steps that the recording cuts."""
-    complete = steps_of(trace).complete
-    count, of = int((~complete).sum()), len(complete)
+    steps = steps_of(trace)
+    count, of = int((~steps.complete).sum()), len(steps.complete)
     if not count:
-        return None
+        return UNTOLD if steps.source == "none" else None
     all_cut = count == of
     are = "step is" if count == 1 else "steps are"
     return Doubt(
@@ -386,11 +405,11 @@ def check_step_edges(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_cost(trace: HostTrace) -> Doubt | None:
+def check_cost(trace: HostTrace) -> Found:
     """Steps that recording made much longer."""
     cost = profiling_cost(trace)
     if cost is None or not cost.disturbs:
-        return None
+        return UNTOLD if cost is None or cost.limits is None else None
     times = cost.ms_inside / cost.ms_before
     return Doubt(
         "slowed_by_recording", cost.steps_inside, None, cost.percent,
@@ -407,7 +426,7 @@ _LOSSES = {"truncated", "damaged", "schema", "lost-packets", "too-many-lines"}
 _CLOCKS = {"impossible-times", "unknown-clock"}
 
 
-def check_losses(trace: HostTrace) -> Doubt | None:
+def check_losses(trace: HostTrace) -> Found:
     """Parts of the recording that are missing."""
     lost = [problem for problem in trace.problems if problem.code in _LOSSES]
     said = [text for text in trace.recorder_messages if "drop" in text.lower() or "lost" in text.lower()]
@@ -423,7 +442,7 @@ def check_losses(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_clocks(trace: HostTrace) -> Doubt | None:
+def check_clocks(trace: HostTrace) -> Found:
     """Times that cannot be, or that are on a clock which nothing relates to the others."""
     found = [problem for problem in trace.problems if problem.code in _CLOCKS]
     if not found:
@@ -435,11 +454,11 @@ def check_clocks(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-def check_account(trace: HostTrace) -> Doubt | None:
+def check_account(trace: HostTrace) -> Found:
     """An account that contradicts what is counted: work of devices and ops, waits for input, the stated stop."""
     found = contradiction_of(trace)
     if found is None or found.percent < CONTRADICTS:
-        return None
+        return UNTOLD if found is None else None
     return Doubt(
         "account_contradicts_devices", 1, None, found.percent,
         f"for {found.percent:.1f} % of the step {found.said}",
@@ -450,7 +469,7 @@ def check_account(trace: HostTrace) -> Doubt | None:
     )  # fmt: skip
 
 
-CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
+CHECKS: dict[Callable[[HostTrace], Found], str] = {
     check_losses: "nothing was dropped",
     check_account: "the account agrees with what is counted",
     check_clocks: "all times are on one clock",
@@ -468,20 +487,6 @@ CHECKS: dict[Callable[[HostTrace], Doubt | None], str] = {
     check_step_edges: "steps are whole",
 }
 """Each check, and what holds where it finds nothing."""
-
-
-_OF_DEVICES = (
-    check_launches, check_syncs, check_stream_waits, check_lost_work, check_silent_devices, check_programs,
-    check_attribution,
-)  # fmt: skip
-
-
-def untold_rules(trace: HostTrace) -> list[str]:
-    """The rules of which a recording tells nothing: whether it slowed the steps, if it does not say what it cost, and
-    those of the work of devices, if none of it was recorded."""
-    cost = profiling_cost(trace)
-    untold = [check_cost] if cost is None or cost.limits is None else []
-    return [CHECKS[each] for each in (*untold, *(_OF_DEVICES if is_device_silent(trace) else ()))]
 
 
 # -- help --------------------------------------------------------------------------------------------------------------

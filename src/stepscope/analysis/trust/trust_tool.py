@@ -7,7 +7,7 @@ on wrong figures is wrong.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.stretches import stretches_of
@@ -54,7 +54,7 @@ CHECKED: tuple[Field, ...] = (
     Field(
         "holds",
         "text",
-        "`yes`, `no` where a doubt below says what was found, or `unknown` where no recording tells",
+        "`yes`, `no` where a doubt below says what was found, or `unknown` where the recording has nothing to check",
         role=Role.TERM,
     ),
     Field("hosts", "count", "on how many hosts it does not hold", "int", label="Not on hosts"),
@@ -102,6 +102,17 @@ class TrustReport(Report):
 
     def why_empty(self) -> None:
         """Nothing is missing where there are no doubts."""
+
+    def all_doubts(self, warnings: Sequence[str]) -> list[dict[str, Any]]:
+        """Each doubt about the session once: a row with all of its `hosts`, or only what was `found` of a warning.
+
+        Args:
+            warnings: those of the overview, which knows more than a recording: how steps were found, and warm-up.
+        """
+        rows = [row for row in self.rows if row["check"] not in _SAID_BY_STEPS]
+        hosts = {row["check"]: [each["host"] for each in rows if each["check"] == row["check"]] for row in rows}
+        found = [{**next(row for row in rows if row["check"] == check), "hosts": of} for check, of in hosts.items()]
+        return [*found, *({"found": text} for text in warnings if text not in (self.line, *self.warnings))]
 
     def sections(self) -> Sequence[Section]:
         """The worst doubt, and all of them."""
@@ -157,10 +168,10 @@ def _check_row(rule: str, found: Sequence[tuple[str, Doubt]], partials: Sequence
 
 
 def _all_passed(checks: Table) -> str:
-    untold = [str(row["rule"]) for row in checks if row["holds"] == _UNTOLD]
-    if not untold:
-        return f"All {len(checks)} checks of the recording passed."
-    return f"{len(checks) - len(untold)} checks of the recording passed. Unknown: whether {', '.join(untold)}."
+    passed = sum(row["holds"] == "yes" for row in checks)
+    if passed == len(checks):
+        return f"All {passed} checks of the recording passed."
+    return f"{passed} checks of the recording passed; for {len(checks) - passed} it holds nothing to check."
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:

@@ -1,7 +1,8 @@
 """What makes a recording doubtful: effects before their causes, records that are missing, and what recording cost.
 
 Each check looks at one host's trace and says how many of how many events break a rule, what that makes doubtful, and
-how to record without it; or that the trace has nothing that could break the rule.  The rules of causes and of ids are those of PyTorch's own validator of traces.
+how to record without it; or that the trace has nothing that could break the rule.  The rules of causes and of ids are
+those of PyTorch's own validator of traces.
 """
 
 from __future__ import annotations

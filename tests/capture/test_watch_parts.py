@@ -145,7 +145,7 @@ def step_of(length_ms=200, usual_ms=20, queued_ms=0, faults=0, collector_ms=0):
     ("step", "expected"),
     [
         (step_of(), ""),
-        (step_of(queued_ms=80), ""),
+        (step_of(queued_ms=120), ""),
         (step_of(collector_ms=170), ": Python's garbage collector ran for 170 ms"),
         (step_of(queued_ms=175), ": its thread waited 175 ms for a free core"),
         (step_of(faults=70), ", with 70 page faults that read the disk"),

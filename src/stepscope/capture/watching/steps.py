@@ -29,6 +29,7 @@ _SMOOTH = 0.1
 _CLEAR_EXTRA_NS = 500_000
 _QUICK_HOOK_NS = 15_000  # measured between steps that had used the caches meanwhile; alone, it takes a tenth of that
 _MOST_WAITING = 50_000  # steps, if nobody takes them
+_MOST_OF, _NEARLY_ALL = 0.5, 0.85  # of the additional time
 _MANY_FAULTS = 10  # that read the disk: a few are those of a file that is mapped
 
 CONTENDED, COLLECTED = "contention", "garbage collection"
@@ -83,11 +84,13 @@ class StepRecord(NamedTuple):
 
     @property
     def counted_cause(self) -> str:
-        """What counters of its thread show for most of the time that it took longer than usual; empty if nothing."""
-        most_ns = (self.length_ns - self.usual_ns) / 2
-        if self.end.collector_ns - self.start.collector_ns >= most_ns:
+        """What counters of its thread show for most of the time that it took longer than usual; empty if nothing.  A
+        thread that does more than usual waits longer for a core, too, so that wait has to be nearly all of it."""
+        extra_ns = self.length_ns - self.usual_ns
+        if self.end.collector_ns - self.start.collector_ns >= _MOST_OF * extra_ns:
             return COLLECTED
-        return CONTENDED if self.is_contended or self.end.queued_ns - self.start.queued_ns >= most_ns else ""
+        is_wait = self.is_contended or self.end.queued_ns - self.start.queued_ns >= _NEARLY_ALL * extra_ns
+        return CONTENDED if is_wait else ""
 
     def describe(self) -> str:
         """How much longer than usual it took, and what counters of its thread say of that."""

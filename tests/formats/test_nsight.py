@@ -250,6 +250,17 @@ def test_a_database_of_something_else_has_a_reason(tmp_path: Path) -> None:
     assert "no events" in str(refusal(tmp_path / "t.sqlite"))
 
 
+def test_of_a_program_that_failed_its_last_words_are_told(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.columns["ProcessStreams"] = ("globalPid", "filenameId", "contentId")
+    words = export.string("Traceback\npython: can't open file 'bench.py'\n")
+    export.add("ProcessStreams", globalPid=1, filenameId=export.string("/tmp/1-stderr.log"), contentId=words)
+
+    refused = str(refusal(export.write_sqlite(tmp_path / "t.sqlite")))
+    assert "the program's last words: python: can't open file 'bench.py'" in refused
+    assert "nsys profile" not in refused
+
+
 def test_a_cut_database_keeps_what_can_be_read(tmp_path: Path) -> None:
     path = training(2000).write_sqlite(tmp_path / "t.sqlite")
     whole = read(path)

@@ -471,3 +471,12 @@ def test_an_op_that_carries_its_stack_is_followed_to_the_line_that_asks_for_it(l
 
     assert found.culprit is not None
     assert (found.culprit.name, found.culprit.where) == ("aten::conv", place)
+
+
+@pytest.mark.parametrize(("range_", "culprit"), [("r" + "-" * 20, "find_centers"), (" " * 21, None)])
+def test_what_is_unexplained_has_no_culprit_but_what_goes_on_through_it(range_, culprit):
+    sorts = SORTS | {"r": Sort(K.OTHER, "find_centers")}
+    found = account(draw(f"host main | M0{'-' * 24}\nhost main | {range_}aa", sorts))
+    (unknown,) = [row for row in found.rows if row.cause in ("unknown", "python")]
+
+    assert (unknown.culprit and unknown.culprit.name) == culprit

@@ -217,7 +217,7 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
 def test_without_steps_on_both_sides_the_captures_are_compared() -> None:
     report = compared(NO_STEPS, NO_STEPS)
 
-    assert report.verdict_text == "no difference (capture 10.00 -> 10.00 ms, one run each)"
+    assert report.verdict_text == "unknown: both captures last 10.00 ms, as windows of one length do; mark the steps"
     assert any("both sides have no steps" in note for note in report.notes)
 
 

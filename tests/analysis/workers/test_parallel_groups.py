@@ -144,3 +144,16 @@ def test_a_collective_without_a_group_is_of_the_only_one(groups: object, named: 
 )
 def test_groups_that_are_described_otherwise_are_unknown(groups: object) -> None:
     assert recorded(groups).groups == ()
+
+
+def test_a_few_sends_of_a_group_without_a_purpose_are_no_pipeline() -> None:
+    sorts = {
+        "P": Sort(EventKind.COLLECTIVE, "ncclDevKernel_SendRecv", "correlation_id", facts("send", "0", "[0, 1]", "")),
+        "N": Sort(EventKind.COLLECTIVE, "ncclDevKernel_A2A", "correlation_id", facts("all_to_all", "0", "[0, 1]", "")),
+    }
+    picture = """
+        host main | M0--------------
+        gpu0 s7   | k-N-k-N-k-P-k-N-
+    """
+
+    assert report(draw(picture, sorts, host="rank0"), draw(picture, sorts, host="rank1")).pipeline == ()

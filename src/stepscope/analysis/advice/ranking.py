@@ -159,9 +159,12 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
 
 
 def _late_rank(context: Context, first: Advice) -> str:
-    """The rank that the others wait for, where the first advice is about that alone; else the empty string."""
+    """The rank, or the stage of a pipeline, that the others wait for, where the first advice is about that alone; else
+    the empty string."""
     if first.kind != "straggler" or not first.rows:
         return ""
+    if first.title.endswith("pipeline stage"):
+        return first.title.partition(" off ")[2]
     rank = next((host.rank for host in context.hosts if host.host == first.rows[0].key), None)
     return rank.title if rank is not None and first.title.endswith(rank.title) else ""
 

@@ -11,6 +11,7 @@ from stepscope.analysis.compare.welch import Sample, half_width
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, amount, duration_text, number_text, round_6
 
+_SAME_WINDOW = 1.0  # percent: two runs of one script differ by more, two windows of a recorder hardly by as much
 _OTHER_FACTOR = 0.05  # the ratio of medians differs by more from that of means: both are said
 _TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
 
@@ -102,6 +103,8 @@ def verdict_text(
         lacking = [name for name, side in (("before", before), ("after", after)) if not side.mean]
         who = "neither session has" if len(lacking) == 2 else f"the session {lacking[0]} has no"
         return f"unknown: {who} steps to compare; mark the steps"
+    if of_captures and abs(found.change_percent) < _SAME_WINDOW:
+        return f"unknown: both captures last {number_text(before.mean)} ms, as windows of one length do; mark the steps"
     times = f"{'capture' if of_captures else 'mean'} {number_text(before.mean)} -> {number_text(after.mean)} ms"
     if medians and found.speedup and abs(medians[0] / medians[1] / found.speedup - 1) > _OTHER_FACTOR:
         times += f", median {number_text(medians[0])} -> {number_text(medians[1])} ms"

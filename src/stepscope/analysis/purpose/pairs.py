@@ -49,17 +49,19 @@ def _find(work: ProgramWork) -> Pairs | None:
     if not module.is_opcode("reduce").any() or not module.is_opcode("broadcast").any():
         return None
     shapes, best = module.shapes, None
-    sums: dict[tuple[int, ...], list[set[int]]] = {}  # the axes that arrays of each shape are summed over
+    # The axes that arrays of each shape are summed over, where they are made: not a sum of what a loop added up.
+    sums: dict[tuple[int, ...], list[set[int]]] = {}
     for row in np.flatnonzero(module.is_opcode("reduce")).tolist():
         for each in module.operands.linked(row)[:1]:
-            sums.setdefault(tuple(shapes.dims_of(each)), []).append(_axes(module, row))
+            place = (int(module.computation[row]), *shapes.dims_of(each))
+            sums.setdefault(place, []).append(_axes(module, row))
     for row in np.flatnonzero(module.is_opcode("subtract", "multiply")).tolist():
         size, operands = int(shapes.elements[row]), module.operands.linked(row)
         sources = [_spread(module, each) for each in operands]
         if len(sources) != 2 or -1 in sources:
             continue
         low, high = (_axes(module, each) for each in operands)
-        summed = sums.get(tuple(shapes.dims_of(row)), [])
+        summed = sums.get((int(module.computation[row]), *shapes.dims_of(row)), [])
         if not (low - high and high - low and any(axes and axes <= low & high for axes in summed)):
             continue  # a weight times each row, or the outer product of a gradient: no product of matrices saves it
         small = sum(int(shapes.elements[each]) for each in sources)

@@ -131,7 +131,9 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     usual = replay_after(model, [*changes, *also], host_factor=factor)
     slow = fast = usual
     warm, gone = factor, 1.0 - _mean_ratio(before, usual.step_ps[steps])
-    cold = model.trace.derived("uninterrupted", lambda _: share_uninterrupted(model.trace, model.graph))
+    cold: F64 | float | None = model.trace.derived(
+        "uninterrupted", lambda _: share_uninterrupted(model.trace, model.graph)
+    )
     if cold is not None and gone >= _MOST_OF_STEP:
         if isinstance(factor, float):  # by the clock, which does not tell in which nodes the cost lies
             cold = float(np.average(cold, weights=np.maximum(model.graph.own_ps, 1)))

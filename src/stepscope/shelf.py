@@ -145,7 +145,9 @@ class TraceShelf:
                     room -= trace_bytes(self._traces[key])
                     fits = room >= 0
                 if not fits and number >= kept:
-                    del self._traces[key]
+                    dropped = self._traces.pop(key)
+                    if not self.max_bytes:  # else others may still ask it
+                        dropped.forget()
 
 
 def trace_bytes(trace: HostTrace) -> int:

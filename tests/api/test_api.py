@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
 import subprocess
 import sys
+import weakref
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -249,6 +251,18 @@ def test_a_lean_profile_says_the_same_and_reads_again_for_what_it_left_out(
     assert left_out == [True, False]  # the second is that of the other
     assert lean.memory_profile().to_json() == whole.memory_profile().to_json()
     assert left_out == [True, False, False]
+
+
+def test_what_was_computed_of_a_trace_goes_with_it_though_no_garbage_is_collected() -> None:
+    shelf = TraceShelf()
+    kept = weakref.ref(shelf.get("a", TraceBuilder("a").build))
+    kept().derived("itself", lambda trace: [trace])  # type: ignore[union-attr]
+    gc.disable()
+    try:
+        shelf.get("b", TraceBuilder("b").build, expected_bytes=1)
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def _changing(monkeypatch: pytest.MonkeyPatch, change: Any, times: int = 1) -> None:

@@ -46,14 +46,29 @@ def mark(const int32_t[::1] index, uint8_t[::1] marks):
             marks[index[at]] = 1
 
 
-def count(const uint8_t[::1] values, int64_t[::1] counts):
-    """Adds up how often each value occurs.  `counts`: int64 of shape (256,), changed in place."""
-    cdef int64_t at
-    if counts.shape[0] < 256:
-        raise IndexError("there is no room for all values")
+def order_by(const uint8_t[::1] values, int64_t[::1] offsets, int32_t[::1] out):
+    """The rows of each value, ascending.
+
+    Args:
+        values: uint8 of shape (n,).
+        offsets: int64 of shape (257,), receives where the rows of each value begin, and n.
+        out: int32 of shape (n,), receives the rows, those of the lowest value first.
+    """
+    cdef int64_t at, place[256], counts[256]
+    if offsets.shape[0] < 257 or values.shape[0] != out.shape[0]:
+        raise IndexError("there is no room for all values, or the columns are not of one length")
     with nogil:
+        for at in range(256):
+            counts[at] = 0
         for at in range(values.shape[0]):
             counts[values[at]] += 1
+        offsets[0] = 0
+        for at in range(256):
+            place[at] = offsets[at]
+            offsets[at + 1] = offsets[at] + counts[at]
+        for at in range(values.shape[0]):
+            out[place[values[at]]] = <int32_t>at
+            place[values[at]] += 1
 
 
 def common_divisor(const int64_t[::1] values):

@@ -12,7 +12,7 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.errors import LeftOutError, Problem
-from stepscope.model.arrays import I32, I64, blocks_of, settle_arrays
+from stepscope.model.arrays import I32, I64, Mask, blocks_of, settle_arrays
 from stepscope.model.kinds import LineKind, PlaneKind, StatTag
 from stepscope.model.repair import Repair
 from stepscope.model.strings import Strings
@@ -20,6 +20,8 @@ from stepscope.model.tables import Events, EventTypes, Lines, Planes, Stats
 from stepscope.records import dataclass
 
 T = TypeVar("T")
+
+_NOTHING = object()
 
 StatValue = int | float | str | bytes
 
@@ -229,10 +231,10 @@ class HostTrace:
 
     def _dense_column(self, names: Sequence[str], tags: Sequence[StatTag], missing: int, rows: I64 | None) -> I64:
         out = np.full(len(self.events) if rows is None else len(rows), missing, np.int64)
-        for name in reversed(
-            self._string_rows(names)
-        ):  # earlier spellings overwrite later ones, own stats overwrite the type's
-            _put_of_types(self.type_stats, name, tags, self.events.type, rows, out)
+        # Earlier spellings overwrite later ones, own stats overwrite the type's.
+        for name in reversed(self._string_rows(names)):
+            if self.derived("names of type stats", _names_of_type_stats)[name]:
+                _put_of_types(self.type_stats, name, tags, self.events.type, rows, out)
             _put_own(self.event_stats, name, tags, rows, out)
         return out
 
@@ -251,11 +253,18 @@ class HostTrace:
         The first thread that asks for a key computes it and the others wait; a result that is there is returned at
         once.  No result depends on itself, so no two threads wait for each other.
         """
-        if key not in self._derived:
+        found = self._derived.get(key, _NOTHING)
+        if found is _NOTHING:
             with self._deriving.setdefault(key, threading.Lock()):
-                if key not in self._derived:
-                    self._derived[key] = settle_arrays(compute(self))
-        return self._derived[key]  # type: ignore[return-value]
+                found = self._derived.get(key, _NOTHING)
+                if found is _NOTHING:
+                    found = self._derived[key] = settle_arrays(compute(self))
+        return found  # type: ignore[return-value]
+
+    def forget(self) -> None:
+        """Drops what was computed of it.  Some of that refers to the trace, whose memory would stay until Python looks
+        for garbage."""
+        self._derived.clear()
 
 
 def _span_ps(trace: HostTrace) -> tuple[int, int]:
@@ -263,6 +272,13 @@ def _span_ps(trace: HostTrace) -> tuple[int, int]:
     if not len(events):
         return 0, 0
     return int(events.start_ps.min()), kernels.columns.latest_end(events.start_ps, events.duration_ps)
+
+
+def _names_of_type_stats(trace: HostTrace) -> Mask:
+    """Which texts name stats of event types: most stats are of events alone."""
+    found = np.zeros(len(trace.strings), np.bool_)
+    found[trace.type_stats.name] = True
+    return found
 
 
 def _put_own(stats: Stats, name: int, tags: Sequence[StatTag], rows: I64 | slice | None, out: I64) -> None:
@@ -280,14 +296,13 @@ def _put_of_types(
 ) -> None:
     """Puts a stat of event types into a column of events, of all or of some rows, given the types of all."""
     found = np.flatnonzero(stats.name == name)
-    if len(found):
-        found = found[np.isin(stats.tag[found], tags)]
-        owners = np.searchsorted(stats.offsets, found, side="right") - 1
-        values, has = np.zeros(len(stats.offsets) - 1, np.int64), np.zeros(len(stats.offsets) - 1, np.bool_)
-        values[owners], has[owners] = stats.value[found], True
-        types = types if rows is None else types[rows]
-        chosen = np.flatnonzero(has[types])
-        out[chosen] = values[types[chosen]]
+    found = found[np.isin(stats.tag[found], tags)]
+    owners = np.searchsorted(stats.offsets, found, side="right") - 1
+    values, has = np.zeros(len(stats.offsets) - 1, np.int64), np.zeros(len(stats.offsets) - 1, np.bool_)
+    values[owners], has[owners] = stats.value[found], True
+    types = types if rows is None else types[rows]
+    chosen = np.flatnonzero(has[types])
+    out[chosen] = values[types[chosen]]
 
 
 def _unsigned_number(found: re.Match[str]) -> str:

@@ -28,7 +28,7 @@ from stepscope.analysis.steps.device_steps import device_name
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import device_rows
 from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.remedies import PYTHON_CALLS, recorder_of, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -370,7 +370,7 @@ def _limits_with_lost_work(trace: HostTrace, found: EveryStep, lost: float) -> l
     by_step = [share_lost(trace, start[[at]], end[[at]]) for at in range(len(usual))] if 0 < lost < 1 else []
     if not by_step or max(by_step) >= 1 or max(by_step) > _EVENLY * max(min(by_step), 1 - 1 / _EVENLY):
         return []
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     does = causes_of_work(trace)[trace.events.kind[rows]]
     length = int((end - start).sum())
     whole = spans_of(trace, rows).overlap_ps(start, end).sum() / (1 - share_lost(trace, start, end))

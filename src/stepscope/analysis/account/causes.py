@@ -11,11 +11,11 @@ from stepscope.analysis.account.compiled_code import compiled_calls
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event, on_threads
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_silent, split_ops
 from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.environment import has_lost_framework
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names
 from stepscope.model.arrays import I64, U8, Mask, distinct, look_up
@@ -180,13 +180,14 @@ def _is_of_python(trace: HostTrace) -> bool:
     """Whether what a thread does between the events of a framework is Python: not where these could not be kept, nor
     where no event of a host is of a known kind, as in a file of another tool; nor between the ops of a session of
     TensorFlow 1, which its executor runs."""
-    if (
-        trace.framework == "tensorflow"
-        and not (is_thread_event(trace) & ~is_any_kind(trace.events.kind, _OF_SESSION)).any()
-    ):
+    if trace.framework == "tensorflow" and trace.derived("only a session", _holds_only_session):
         return False
-    understood = trace.derived("kinds of a host are known", lambda of: bool(count_kinds(of)[[*_OF_PROGRAM]].any()))
-    return understood and not has_lost_framework(trace)
+    return bool(count_kinds(trace)[[*_OF_PROGRAM]].any()) and not has_lost_framework(trace)
+
+
+def _holds_only_session(trace: HostTrace) -> bool:
+    of_session = on_threads(trace, events_of_kind(trace, *_OF_SESSION))
+    return len(of_session) == int(np.count_nonzero(is_thread_event(trace)))
 
 
 def lacks_ops(trace: HostTrace) -> bool:
@@ -232,8 +233,9 @@ def has_native_events(trace: HostTrace) -> bool:
 
 
 def _has_native_events(trace: HostTrace) -> bool:
-    says_nothing = is_any_kind(trace.events.kind, (*_NAMES_ONLY, K.PYTHON_CALL, K.OTHER))
-    return bool(is_device_work(trace).any() or (is_thread_event(trace) & ~says_nothing).any())
+    says = is_thread_event(trace).copy()
+    says[events_of_kind(trace, *_NAMES_ONLY, K.PYTHON_CALL, K.OTHER)] = False
+    return bool(is_device_work(trace).any() or says.any())
 
 
 def event_causes(trace: HostTrace) -> U8:
@@ -292,16 +294,16 @@ def _waits_for_peers(trace: HostTrace) -> I64:
 
 def _correct_runtimes(trace: HostTrace, cause: U8) -> None:
     """Sets the cause, in place, of what a runtime does outside of ops on its own threads: it starts programs."""
-    of_runtime = is_thread_event(trace) & (trace.events.kind == K.OTHER)
-    of_runtime &= trace.events.line != threads_of(trace).main
-    if not of_runtime.any():
+    others = on_threads(trace, events_of_kind(trace, K.OTHER))
+    of_runtime = others[trace.events.line[others] != threads_of(trace).main]
+    if not len(of_runtime):
         return
     # Without a device, work that is handed to another thread is a share of an op.
     known = _OF_HOST | ({K.REGION_BEGIN: Cause.LAUNCH} if is_device_work(trace).any() else {})
     found = np.empty(len(cause), np.uint8)
     table = _table(known, Cause.UNKNOWN)
     kernels.nesting.inherit_by_kind(trace.events.kind, forest(trace).parent, table, Cause.LAUNCH, found)
-    np.copyto(cause, found, where=of_runtime)
+    cause[of_runtime] = found[of_runtime]
 
 
 def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
@@ -328,8 +330,8 @@ def _take_enclosing_causes(trace: HostTrace, cause: U8) -> U8:
 def _calls_for_devices(trace: HostTrace) -> I64:
     """Calls of collectives that devices do: they only start them, but for those that a library records of itself on
     the host, such as Gloo's.  Rows of events."""
-    calls, works = events_of_kind(trace, K.COLLECTIVE_CALL), is_device_work(trace)
-    collectives = np.flatnonzero(works & (trace.events.kind == K.COLLECTIVE)) if len(calls) else calls
+    calls, collectives = events_of_kind(trace, K.COLLECTIVE_CALL), events_of_kind(trace, K.COLLECTIVE)
+    collectives = collectives[is_device_work(trace)[collectives]] if len(calls) else calls
     if not len(collectives):
         return collectives
     launches, call = np.zeros(len(trace.events), np.uint8), forest(trace).cause[collectives]
@@ -372,7 +374,7 @@ def _calls_that_copy(trace: HostTrace) -> I64:
     """Calls that make an array of the framework from a foreign one, assignments of variables that copy it again right
     after, and calls that read memory that is not pinned while a device copies it, where they take longer than starting
     that: rows of events."""
-    rows, events = np.flatnonzero(is_any_kind(trace.events.kind, _NAMED)), trace.events
+    rows, events = events_of_kind(trace, *_NAMED), trace.events
     rows = rows[forest(trace).extent_ps[rows] >= LONG_GAP_PS]
     named = rows[has_trait(trace, events.type[rows], CallTrait.COPIES_IN)]
     copies = np.sort(np.append(named, events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)))
@@ -424,7 +426,7 @@ def _hold_steps(trace: HostTrace, rows: I64) -> Mask:
 def _dispatches(trace: HostTrace) -> Mask | None:
     """Host events in an op that launches device work, itself or inside, and those in no op that do the same: bool of
     shape (events,); None without devices.  A call whose name says so launches work, though that was not recorded."""
-    call, named = forest(trace).cause[np.flatnonzero(is_device_work(trace))], events_of_kind(trace, K.RUNTIME_CALL)
+    call, named = forest(trace).cause[device_rows(trace)], events_of_kind(trace, K.RUNTIME_CALL)
     named = named[has_trait(trace, trace.events.type[named], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
     call = np.append(call[call >= 0], named)
     if not len(call):

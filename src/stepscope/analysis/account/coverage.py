@@ -22,7 +22,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_plane, is_device_told_of
 from stepscope.analysis.trace.environment import has_lost_framework
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import device_rows, is_device_work
 from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, HOST_ACTIVITY, recorder_of, remedy
 from stepscope.analysis.trace.spans import Spans, spans_of
@@ -160,7 +160,7 @@ def _count_whole(trace: HostTrace, start: I64, end: I64) -> int:
 def _ended_early(trace: HostTrace) -> Blindness | None:
     """A record of the devices that ends while the steps go on."""
     start, end = _usual(trace)
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
     without = 100 * float((end - start)[start >= last].sum()) / max(int((end - start).sum()), 1) if len(start) else 0.0
     steps = steps_of(trace)

@@ -17,7 +17,7 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import device_rows
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64, Mask, median
@@ -164,7 +164,7 @@ def _rows_of_steps(trace: HostTrace) -> Iterator[tuple[I64, bool]]:
     number is known: samples tell how long a function runs, not how often."""
     yield np.flatnonzero(is_any_kind(trace.events.kind, _ASKED_FOR) & is_thread_event(trace)), True
     yield sampled_frames(trace, threads_of(trace).main) if threads_of(trace).main >= 0 else np.empty(0, np.int64), False
-    yield np.flatnonzero(is_device_work(trace)), True
+    yield device_rows(trace), True
 
 
 def _name_one(trace: HostTrace, types: I64) -> tuple[str, str | None, int | None]:

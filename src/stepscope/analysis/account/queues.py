@@ -8,7 +8,7 @@ from stepscope.analysis.account.nodes import numbers_in, runs_of
 from stepscope.analysis.account.stream_waits import StreamWaits, stream_waits_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, count_below, median, percentiles
@@ -88,7 +88,7 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
 def _outer_work(trace: HostTrace) -> I64:
     """Device work that lies in no other work of its line, queue after queue as these take it: at one moment in the
     order of the calls, so that work without length stays between that before and after it."""
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     parent = forest(trace).parent[rows]
     rows = rows[(parent < 0) | ~is_device_work(trace)[parent]]
     call, start, line = forest(trace).cause[rows], trace.events.start_ps[rows], trace.events.line[rows]

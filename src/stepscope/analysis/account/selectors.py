@@ -21,7 +21,7 @@ from stepscope.analysis.account.recording import events_in_nodes
 from stepscope.analysis.account.shares import time_by_cause, time_by_label
 from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I32, I64, Mask, distinct, sum_groups
@@ -187,7 +187,7 @@ def work_launched_by(trace: HostTrace, rows: I64) -> I64:
     chosen = np.zeros(len(trace.events), np.bool_)
     chosen[rows] = True
     inside = enclosing_events(trace, chosen) >= 0
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     call = forest(trace).cause[work]
     found: I64 = work[(call >= 0) & inside[call]]
     return found

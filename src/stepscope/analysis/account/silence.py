@@ -27,7 +27,7 @@ from stepscope.analysis.account.threads import recorded_threads, threads_of
 from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import distinct
@@ -116,7 +116,7 @@ def devices_in_silence(trace: HostTrace) -> dict[Cause, Spans]:
     silence, found = silence_of(trace), dict[Cause, Spans]()
     if not silence.total:
         return found
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     causes = causes_of_work(trace)[trace.events.kind[rows]]
     for each in (*_FIRST, *sorted(set(map(Cause, distinct(causes).tolist())) - set(_FIRST))):
         here = spans_of(trace, rows[causes == each]) & silence

@@ -16,11 +16,11 @@ from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.stack_samples import sampled_frames
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, U8, Mask, look_up
+from stepscope.model.arrays import I64, U8, Mask, union
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
@@ -92,9 +92,9 @@ def _find_waits_for_peers(trace: HostTrace) -> Spans:
     late, lost = late_peers(trace), lost_spans(trace)
     if not len(late.start) or lost is None:
         return late
-    on_loop = trace.events.line == threads_of(trace).main
-    calls = _extents(trace, on_loop & is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL,)))
-    return ((calls | _work_of_others(trace, Cause.COMMUNICATION)) & late) - lost
+    calls = events_of_kind(trace, K.COLLECTIVE_CALL)
+    calling = _extents(trace, calls[trace.events.line[calls] == threads_of(trace).main])
+    return ((calling | _work_of_others(trace, Cause.COMMUNICATION)) & late) - lost
 
 
 def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
@@ -109,7 +109,8 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
         return
     yield from ((cause, spans, True) for cause, spans in devices_in_silence(trace).items())
     yield Cause.HOST_COMPUTE, other_threads_computing(trace) & silence, True
-    waits = np.flatnonzero(_is_for_step(trace, True) & is_any_kind(trace.events.kind, (K.INPUT_WAIT,)))
+    waits = events_of_kind(trace, K.INPUT_WAIT)
+    waits = waits[_works_for_step(trace, True)[trace.events.line[waits]]]
     yield Cause.INPUT, spans_of(trace, waits) & silence, True
     yield Cause.COMPILE, new_programs_of(trace) & silence, True
     threads = threads_of(trace)
@@ -160,9 +161,10 @@ def _work_of_others(trace: HostTrace, cause: Cause) -> Spans:
     with devices, which may compute then."""
     if is_device_work(trace).any():
         return Spans.union(np.empty(0, np.int64), np.empty(0, np.int64))
-    said, on_loop = event_causes(trace), trace.events.line == threads_of(trace).main
-    busy = other_threads_computing(trace) | _extents(trace, on_loop & np.isin(said, _OWN))
-    return _extents(trace, _is_for_step(trace) & (said == cause)) - busy
+    said, on_loop = event_causes(trace), _on_loop(trace)
+    busy = other_threads_computing(trace) | _extents(trace, on_loop[np.isin(said[on_loop], _OWN)])
+    rows = np.flatnonzero(said == cause)
+    return _extents(trace, rows[_works_for_step(trace)[trace.events.line[rows]]]) - busy
 
 
 def other_threads_computing(trace: HostTrace) -> Spans:
@@ -171,32 +173,37 @@ def other_threads_computing(trace: HostTrace) -> Spans:
 
 
 def _find_others_computing(trace: HostTrace) -> Spans:
-    said, kind = event_causes(trace), trace.events.kind
-    computes = (said == Cause.HOST_COMPUTE) & is_any_kind(kind, (K.OP, K.BACKWARD))
-    computes |= is_called(trace, RUNS_PROGRAM) & (said != Cause.TRANSFER)
-    return _extents(trace, _is_for_step(trace) & computes)
+    said, ops = event_causes(trace), events_of_kind(trace, K.OP, K.BACKWARD)
+    runs = np.flatnonzero(is_called(trace, RUNS_PROGRAM))
+    rows = union(ops[said[ops] == Cause.HOST_COMPUTE], runs[said[runs] != Cause.TRANSFER])
+    return _extents(trace, rows[_works_for_step(trace)[trace.events.line[rows]]])
 
 
-def _is_for_step(trace: HostTrace, with_input: bool = False) -> Mask:
-    """Events of threads that work for the steps, but for that of the loop: bool of shape (events,)."""
+def _works_for_step(trace: HostTrace, with_input: bool = False) -> Mask:
+    """Threads that work for the steps, but for that of the loop: bool of shape (lines,)."""
     threads = threads_of(trace)
     lines: Mask = (trace.lines.kind == LineKind.THREAD) & (np.arange(len(trace.lines)) != threads.main)
-    return look_up(lines if with_input else lines & ~threads.serves_input, trace.events.line)
+    return lines if with_input else lines & ~threads.serves_input
 
 
 def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
     """When the loop's thread is in work of a cause, or others are for it, whether the step waits for that or not.  A
     wait for input is one on any thread."""
-    events, on_loop = trace.events, trace.events.line == threads_of(trace).main
-    chosen = on_loop & (event_causes(trace) == cause)
+    rows = _on_loop(trace)
+    rows = rows[event_causes(trace)[rows] == cause]
     if cause == Cause.INPUT:
-        chosen |= is_any_kind(events.kind, (K.INPUT_WAIT,))
-    found = _extents(trace, chosen) | stretches_of(trace).spans_of_cause(cause)
+        rows = union(rows, events_of_kind(trace, K.INPUT_WAIT))
+    found = _extents(trace, rows) | stretches_of(trace).spans_of_cause(cause)
     return found | _work_of_others(trace, cause) if cause == Cause.COMMUNICATION else found
 
 
-def _extents(trace: HostTrace, chosen: Mask) -> Spans:
-    rows = np.flatnonzero(chosen)
+def _on_loop(trace: HostTrace) -> I64:
+    """The events of the loop's thread: rows."""
+    line = threads_of(trace).main
+    return np.arange(*(trace.lines.event_begin[line], trace.lines.event_end[line]) if line >= 0 else (0,))
+
+
+def _extents(trace: HostTrace, rows: I64) -> Spans:
     start = trace.events.start_ps[rows]
     return Spans.union(start, start + forest(trace).extent_ps[rows])
 

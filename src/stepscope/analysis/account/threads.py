@@ -96,7 +96,7 @@ def _threads(trace: HostTrace) -> Threads:
     lines = recorded_threads(trace)
     main = _main_line(trace, steps_of(trace), lines)
     serves = np.array([tf_data.is_thread(trace.strings[name]) for name in trace.lines.name.tolist()], np.bool_)
-    serves[trace.events.line[is_any_kind(trace.events.kind, _SERVES_INPUT)]] = True
+    serves[trace.events.line[events_of_kind(trace, *_SERVES_INPUT)]] = True
     if main >= 0:
         serves[main] = False
     works = _works(trace)

@@ -34,7 +34,7 @@ from stepscope.analysis.purpose.setup import SetUp
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.forward_ops import forward_events
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.source_lines import knows_lines
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -180,7 +180,7 @@ def _culprit_of_kind(trace: HostTrace, rows: I64, ps: I64) -> Culprit | None:
 
 
 def _culprit_of_all_work(trace: HostTrace) -> Culprit | None:
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     return trace.derived(
         "culprit of all device work", lambda _: _culprit_of_events(trace, rows, trace.events.duration_ps[rows])
     )

@@ -14,11 +14,11 @@ from stepscope.analysis.account.selectors import work_launched_by
 from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, on_threads
+from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
-from stepscope.model.arrays import I64, Mask, distinct, median
+from stepscope.model.arrays import I64, Mask, distinct, median, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.lookup import has_trait, names_have, type_names
@@ -158,7 +158,7 @@ def _find_device_facts(trace: HostTrace) -> DeviceTimes | None:
 
 def _work_in_steps(trace: HostTrace) -> I64:
     """Device work that runs in whole steps: rows of events."""
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     in_steps = observed_time(trace).touches(*_start_and_end(trace, rows))
     return rows if in_steps.all() else rows[in_steps]
 
@@ -222,7 +222,7 @@ def _find_update(trace: HostTrace) -> Update | None:
 
 
 def _sum_of_kind(trace: HostTrace, rows: I64) -> WorkOfKind:
-    names = type_names(trace, distinct(trace.events.type[rows]).astype(np.int64))
+    names = type_names(trace, used_rows(trace.events.type[rows], len(trace.event_types)))
     return WorkOfKind(
         len(rows),
         int(trace.events.duration_ps[rows].sum()),
@@ -305,7 +305,7 @@ def _longest_gaps(length: I64) -> list[int]:
 def _closes_capture(trace: HostTrace, calls: I64) -> Mask:
     """Which of some calls wait when nothing is launched any more in a capture without steps, as before one is stopped:
     bool of shape (calls,)."""
-    launches = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
+    launches = forest(trace).cause[device_rows(trace)]
     if whole_steps(trace).source != "none" or not (launches >= 0).any():
         return np.zeros(len(calls), np.bool_)
     last = trace.events.start_ps[launches[launches >= 0]].max()
@@ -315,7 +315,7 @@ def _closes_capture(trace: HostTrace, calls: I64) -> Mask:
 
 def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     length = idle.end - idle.start
-    calls = np.flatnonzero(is_thread_event(trace) & is_any_kind(trace.events.kind, _RUNTIME))
+    calls = on_threads(trace, events_of_kind(trace, *_RUNTIME))
     calls = calls[~_closes_capture(trace, calls)]
     start, end = _start_and_end(trace, calls)
     waits = is_any_kind(trace.events.kind[calls], (K.SYNC,))

@@ -12,7 +12,7 @@ import numpy as np
 from stepscope.analysis.account.interventions import Uncertain
 from stepscope.analysis.account.selectors import work_launched_by
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import device_rows
 from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import F64, I64, distinct
@@ -72,7 +72,7 @@ def estimate_fused(trace: HostTrace, rows: I64) -> Uncertain:
 
 def _chain_lengths(trace: HostTrace, rows: I64) -> I64:
     """How many of the kernels follow each other in a queue, for each of them: int64 of shape (n,)."""
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     work = work[np.lexsort((trace.events.start_ps[work], trace.events.line[work]))]
     chosen = np.isin(work, rows)
     line = trace.events.line[work]

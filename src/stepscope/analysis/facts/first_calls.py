@@ -20,7 +20,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_told_of
 from stepscope.analysis.trace.environment import steps_awaited_s
-from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -91,7 +91,7 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
         return None
     if account.has_steps and np.count_nonzero(steps_of(trace).complete) > 1:
         return None
-    work, events = np.flatnonzero(is_device_work(trace)), trace.events
+    work, events = device_rows(trace), trace.events
     if not len(work) and not is_device_told_of(trace):
         return None
     links, threads = forest(trace), threads_of(trace)

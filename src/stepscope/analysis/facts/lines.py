@@ -63,7 +63,7 @@ from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import forest
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import function_of_call, function_of_program, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
@@ -443,7 +443,7 @@ def _calls_that_train(trace: HostTrace, loop: LoopTime) -> I64:
     """Calls by the loop's thread of the compiled program that trains: the one that `split_programs` names, else those
     whose names say training, else the one that computes for most of the time: rows of events."""
     rows, work = loop.starts, work_of(trace)
-    types = distinct(trace.events.type[rows]).astype(np.int64)
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     names = dict(zip(types.tolist(), type_names(trace, types), strict=True))
     main, _ = split_programs(work)
     named = [type_ for type_, name in names.items() if is_training_function(name)]

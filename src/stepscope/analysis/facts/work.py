@@ -22,13 +22,13 @@ from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.loops import tiny_share
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
+from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.eager import computing_eager_ops, eager_ops
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
-from stepscope.analysis.trace.spans import Spans, spans_of
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median
+from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.copies import KINDS_OF_COPIES, kind_of_copy
 from stepscope.vocabulary.jax import is_backward, is_product
@@ -298,7 +298,7 @@ def _is_made_by_step(trace: HostTrace, ops: I64) -> Mask:
 def _is_of_update(trace: HostTrace, ops: I64) -> Mask:
     """Whether each op of a graph lies in a scope that writes variables, such as that of an optimizer: also what it
     computes to keep weights in bounds belongs to the update."""
-    types = distinct(trace.events.type[ops]).astype(np.int64)
+    types = used_rows(trace.events.type[ops], len(trace.event_types))
     names = type_names(trace, types)
     writes = has_trait(trace, types, OpTrait.WRITES_VARIABLE).tolist()
     scopes = {name.rpartition("/")[0] for name, is_one in zip(names, writes, strict=True) if is_one} - {""}
@@ -377,10 +377,10 @@ def _is_compiled(trace: HostTrace, ops: I64) -> Mask:
 
 def _compute_time(trace: HostTrace, ops: I64, device: Mask) -> int:
     """Time in which devices compute; without a device, time in which ops run on host threads."""
-    working = np.flatnonzero(device & is_any_kind(trace.events.kind, (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)))
+    working = events_of_kind(trace, K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH)
+    working = working[device[working]]
     rows = working if len(working) else ops
-    start = trace.events.start_ps[rows]
-    return Spans.union(start, start + trace.events.duration_ps[rows]).total
+    return spans_of(trace, rows).total
 
 
 def _slowed_ops(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> tuple[I64, I64]:

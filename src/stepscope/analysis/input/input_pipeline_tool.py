@@ -55,7 +55,7 @@ from stepscope.analysis.steps.session_steps import (
 )
 from stepscope.analysis.steps.verdict import HIGHLY_INPUT_BOUND, MODERATELY_INPUT_BOUND
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
+from stepscope.analysis.trace.grouping import COMPUTING, device_rows
 from stepscope.analysis.trace.host_copies import COPIES, host_copies
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
@@ -102,7 +102,7 @@ def core_waits(trace: HostTrace) -> list[CoreWait]:
     A device waits for input while the step waits for its next batch or data is copied to the device, and the device
     does nothing else.
     """
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     kind, plane = trace.events.kind[work], trace.lines.plane[trace.events.line[work]]
     computing = np.bincount(plane[is_any_kind(kind, COMPUTING)])
     if not computing.any():

@@ -46,7 +46,7 @@ from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.source_lines import line_that_asks
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, INVERTS, ORDERS, op_alone
 from stepscope.vocabulary.jax import compiled_functions, differentiated
@@ -446,7 +446,7 @@ def _find_inverse(trace: HostTrace) -> _Found | None:
 
 def _has_gradient(trace: HostTrace, rows: I64) -> bool:
     """Whether a backward pass goes through some ops, as far as numbers of autograd or names of JAX say."""
-    work, types = computing_of(trace), distinct(trace.events.type[rows]).astype(np.int64)
+    work, types = computing_of(trace), used_rows(trace.events.type[rows], len(trace.event_types))
     _, ops = framework_ops_of_events(trace, rows, trace.stat_strings(stat_names.HLO_OP, rows=rows))
     forward = {inside for name in (*type_names(trace, types), *ops) if (inside := differentiated(name))}
     known = trace.strings.blob.tobytes() if forward else b""
@@ -473,7 +473,7 @@ def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
     others = [eager] if len(work) else [eager, *(each.rows for each in program_work(trace))]
     rows = np.concatenate([work.rows, *others])
     own_ps = np.append(work.own_ps, trace.events.duration_ps[rows[len(work) :]])
-    types = distinct(trace.events.type[rows]).astype(np.int64)
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     return rows, own_ps, types, [eager_op(name) or op_alone(name) for name in type_names(trace, types)]
 
 

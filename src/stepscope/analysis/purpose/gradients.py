@@ -20,7 +20,7 @@ from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
 from stepscope.analysis.trace.grouping import enclosing_events, forest
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
@@ -263,7 +263,7 @@ def _reads(trace: HostTrace) -> Mapping[Size, I64]:
 
 def _writes_in_place(trace: HostTrace, ops: I64) -> Mask:
     """Whether each op writes into its first operand, as PyTorch names those that do."""
-    types = distinct(trace.events.type[ops]).astype(np.int64)
+    types = used_rows(trace.events.type[ops], len(trace.event_types))
     chosen = types[np.array([name.endswith("_") for name in type_names(trace, types)], np.bool_)]
     found: Mask = np.isin(trace.events.type[ops], chosen)
     return found

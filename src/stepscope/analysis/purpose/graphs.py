@@ -16,7 +16,7 @@ from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, Groups, Mask, distinct
+from stepscope.model.arrays import I64, Groups, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.scopes import forward_of_gradient, is_gradient, is_gradient_of_one
@@ -224,7 +224,7 @@ def repeated_gradients(trace: HostTrace) -> RepeatedGradients | None:
     the model through which a second loss only passes, as a generator's through the critic, has that of its input alone.
     """
     work = computing_of(trace)
-    types = distinct(trace.events.type[work.rows]).astype(np.int64)
+    types = used_rows(trace.events.type[work.rows], len(trace.event_types))
     types = types[has_trait(trace, types, OpTrait.OF_GRADIENT)]
     heavy = {*types[has_trait(trace, types, OpTrait.MULTIPLIES)].tolist()}
     made, groups = made_by_ops(trace), dict[str, dict[tuple[str, Size], list[int]]]()

@@ -23,7 +23,7 @@ from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, op_alone
 from stepscope.vocabulary.jax import is_backward, is_of_basis
@@ -67,7 +67,7 @@ def jacobian_of(trace: HostTrace) -> Jacobian | None:
 
 
 def _factors(trace: HostTrace) -> bool:
-    names = type_names(trace, distinct(trace.events.type[computing_of(trace).rows]).astype(np.int64))
+    names = type_names(trace, used_rows(trace.events.type[computing_of(trace).rows], len(trace.event_types)))
     return any(FACTORS.fullmatch(eager_op(name) or op_alone(name)) for name in names)
 
 
@@ -133,7 +133,7 @@ def _takes(work: ProgramWork, row: int) -> list[int]:
 def _jacobian_of_tape(trace: HostTrace) -> Jacobian | None:
     """By names: a tape that is asked for a Jacobian runs its gradients for all rows at once, as `MatMul/pfor`."""
     work = computing_of(trace)
-    types = distinct(trace.events.type[work.rows]).astype(np.int64)
+    types = used_rows(trace.events.type[work.rows], len(trace.event_types))
     names = dict(zip(types.tolist(), type_names(trace, types), strict=True))
     chosen = [type_ for type_, name in names.items() if is_gradient_of_all(name)]
     made = made_by_ops(trace) if chosen else {}
@@ -182,7 +182,7 @@ def _jacobian_of_sampled_line(trace: HostTrace) -> Jacobian | None:
     """The time of a line whose samples show torch.func's, or autograd's, function for a Jacobian."""
     line = threads_of(trace).main
     frames = sampled_frames(trace, line) if line >= 0 else np.empty(0, np.int64)
-    types = distinct(trace.events.type[frames]).astype(np.int64)
+    types = used_rows(trace.events.type[frames], len(trace.event_types))
     known = types[[computes_jacobian(name) for name in type_names(trace, types)]] if len(types) else types
     if not len(known) or not trace.has_stat(stat_names.INPUT_DIMS):
         return None

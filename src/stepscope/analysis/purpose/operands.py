@@ -19,7 +19,7 @@ from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.program_facts import parameters_of
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.tensorflow import DOUBLE_TYPE, HALF_TYPE, SINGLE_TYPE
@@ -39,7 +39,7 @@ def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
     for, in TensorFlow; or as its compiled program takes more arrays of that type than of 32 bits.
     """
     if wide_names := names_of_type(trace, DOUBLE_TYPE):
-        types = distinct(trace.events.type[ops]).astype(np.int64)
+        types = used_rows(trace.events.type[ops], len(trace.event_types))
         wide_types = [name.rpartition(":")[0] in wide_names for name in type_names(trace, types)]
         return np.isin(trace.events.type[ops], types[np.array(wide_types, np.bool_)])
     if parameters_of(trace).are_double and not trace.has_stat(stat_names.INPUT_TYPES):
@@ -77,7 +77,7 @@ def half_ops(trace: HostTrace) -> I64:
         half = [kind > 0 and HALF in trace.strings[kind] for kind in types.tolist()]
         found: I64 = rows[np.array(half, np.bool_)[inverse.reshape(-1)]]
         return found
-    types = distinct(trace.events.type[rows]).astype(np.int64)
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     nodes = {name.rpartition(":")[0] for name in type_names(trace, types)}
     in_half, in_single = (len(nodes & names_of_type(trace, each)) for each in (HALF_TYPE, SINGLE_TYPE))
     return rows if in_half > in_single else rows[:0]

@@ -21,7 +21,7 @@ from stepscope.analysis.purpose.tensors import alike_with_backward, ops_with_siz
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, distinct
+from stepscope.model.arrays import I64, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import strip_library
 from stepscope.vocabulary.lookup import type_names
@@ -75,7 +75,7 @@ def padding_of(trace: HostTrace) -> Padding | None:
 def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:
     """Of each row that is copied into the front of a longer one: its length, that of the other, its step and when."""
     rows = events_of_kind(trace, EventKind.OP)
-    types = distinct(trace.events.type[rows]).astype(np.int64)
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     wanted = {
         name: [type_ for type_, text in zip(types.tolist(), type_names(trace, types), strict=True)
                if strip_library(text) == name]

@@ -18,7 +18,7 @@ from stepscope.analysis.purpose.compiled import Compiled, ProgramWork, join, pro
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.trace.program_facts import empty_matrices, graph_products
 from stepscope.model import HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model.arrays import used_rows
 from stepscope.vocabulary.jax import is_backward
 from stepscope.vocabulary.lookup import type_names
 
@@ -123,7 +123,7 @@ def compiled_empty(trace: HostTrace) -> tuple[Compiled, str] | None:
 def _find_empty_in_graphs(trace: HostTrace, empty: Mapping[tuple[int, int], float]) -> Iterator[tuple[Compiled, str]]:
     """The same of TensorFlow's graphs, whose nodes the capture tells that are given such a matrix."""
     rows, products = computing_of(trace).rows, graph_products(trace)
-    types = distinct(trace.events.type[rows]).astype(np.int64)
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     nodes = [name.rpartition(":")[0] for name in type_names(trace, types)] if products else []
     for size in empty.keys() & products.keys():
         # A function that is called has the name of the call before those of its nodes.

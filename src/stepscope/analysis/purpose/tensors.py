@@ -26,7 +26,7 @@ from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_know
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.program_facts import empty_matrices
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import (
     ADDS_OR_SCALES,
@@ -120,7 +120,7 @@ def _read(trace: HostTrace) -> _Traced:
         return _Traced([], {})
     text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
     sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
-    types = distinct(trace.events.type[rows]).astype(np.int64)
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
     names = {type_: strip_library(name) for type_, name in zip(types.tolist(), type_names(trace, types), strict=True)}
     label = whole_steps(trace).label[rows].tolist()
     columns = rows.tolist(), trace.events.type[rows].tolist(), text.tolist(), label

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.steps.host_steps import HostSteps
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_inside
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.columns import events_of_kind, is_inside
+from stepscope.analysis.trace.grouping import device_rows, forest
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Mask
 from stepscope.vocabulary.torch import ENGINE_THREAD
@@ -41,7 +41,7 @@ def _serves_another(trace: HostTrace) -> Mask:
     named = np.array([trace.strings[name].startswith(ENGINE_THREAD) for name in trace.lines.name.tolist()], np.bool_)
     if not len(events_of_kind(trace, K.BACKWARD)):
         return named
-    works = np.flatnonzero(is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))
+    works = events_of_kind(trace, K.OP, K.BACKWARD)
     line, inside = trace.events.line[works], is_inside(trace, works, K.BACKWARD)
     own, backward = (np.bincount(line[each], minlength=len(named)) for each in (~inside, inside))
     found: Mask = named | ((backward > 0) & (own == 0) & bool(own.any()))
@@ -55,6 +55,6 @@ def _calls(trace: HostTrace, kinds: tuple[EventKind, ...], steps: HostSteps) -> 
 
 def _launches(trace: HostTrace) -> I64:
     """The host events that launch device work, once for each piece of it."""
-    cause = forest(trace).cause[np.flatnonzero(is_device_work(trace))]
+    cause = forest(trace).cause[device_rows(trace)]
     launched: I64 = cause[cause >= 0].astype(np.int64)
     return launched

@@ -16,7 +16,7 @@ import numpy as np
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, starts_up, steps_of
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import device_rows, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, median
@@ -63,7 +63,7 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
         return None
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
     recorder = spans_of(trace, rows[has_trait(trace, trace.events.type[rows], RangeTrait.OF_RECORDER)])
-    recorder -= spans_of(trace, np.flatnonzero(is_device_work(trace)))
+    recorder -= spans_of(trace, device_rows(trace))
     whole = Spans.union(start.min(keepdims=True), end.max(keepdims=True)) - recorder
     rest = whole - Spans.union(steps.start_ps[counted], np.maximum(steps.until_ps, steps.end_ps)[counted])
     if rest.total <= _MOST * whole.total:

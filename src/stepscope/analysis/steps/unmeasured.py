@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_silent
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, forest
 from stepscope.analysis.trace.lost_work import share_lost
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
@@ -47,7 +47,7 @@ def outlasts_steps(trace: HostTrace, start_ps: I64, end_ps: I64) -> bool:
     """
     if len(start_ps) < 2:
         return False
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     later = work[(trace.events.start_ps[work] >= end_ps[-1]) & (forest(trace).cause[work] < 0)]
     longer = len(later) > 0 and spans_of(trace, later).total > median(end_ps - start_ps)
     return longer and not _waits(trace, start_ps, end_ps)
@@ -64,7 +64,7 @@ def ends_before_steps(trace: HostTrace, start_ps: I64, end_ps: I64) -> bool:
 
 def _ends_before(trace: HostTrace, start_ps: I64, end_ps: I64) -> bool:
     """Whether the record of the devices ends before so many steps begin that much of their time is without it."""
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     if not len(work) or len(start_ps) < 2:
         return False
     last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())

@@ -23,7 +23,7 @@ from stepscope import kernels
 from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.graph_annotations import annotations_of
-from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before
+from stepscope.analysis.trace.grouping import device_rows, forest, is_launched_before
 from stepscope.model import EventKind, HostTrace, Kind, LineKind, stat_names
 from stepscope.model.arrays import I32, I64, U8, Mask, distinct, number_pairs, places_of
 from stepscope.records import dataclass
@@ -148,7 +148,7 @@ class _OpTable:
 
 
 def _attribute(trace: HostTrace) -> Attribution:
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     table, links = _OpTable(), forest(trace)
     op, source = np.full(len(rows), -1, np.int32), np.zeros(len(rows), np.uint8)
     call = links.cause[rows].astype(np.int64)

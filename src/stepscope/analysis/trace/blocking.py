@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, on_threads
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, distinct, run_rows
+from stepscope.model.arrays import I64, distinct, run_rows, union
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
@@ -19,16 +19,15 @@ def blocking_calls(trace: HostTrace) -> I64:
 
 
 def _blocking_calls(trace: HostTrace) -> I64:
-    threads, kind = is_thread_event(trace), trace.events.kind
-    calls = np.flatnonzero(threads & (kind == EventKind.RUNTIME_CALL))
+    calls = on_threads(trace, events_of_kind(trace, EventKind.RUNTIME_CALL))
     copies = calls[has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)]
-    found = distinct(np.concatenate([np.flatnonzero(threads & (kind == EventKind.SYNC)), copies]))
-    return distinct(np.concatenate([found, _blocking_python(trace, found)])) if trace.device_planes() else found
+    found = union(on_threads(trace, events_of_kind(trace, EventKind.SYNC)), copies)
+    return union(found, _blocking_python(trace, found)) if trace.device_planes() else found
 
 
 def _blocking_python(trace: HostTrace, recorded: I64) -> I64:
     """Python calls that wait, except those in which the runtime recorded a wait of its own."""
-    python = np.flatnonzero(is_thread_event(trace) & (trace.events.kind == EventKind.PYTHON_CALL))
+    python = on_threads(trace, events_of_kind(trace, EventKind.PYTHON_CALL))
     calls = python[has_trait(trace, trace.events.type[python], CodeTrait.WAITS_FOR_DEVICE)]
     if not len(calls):
         return calls

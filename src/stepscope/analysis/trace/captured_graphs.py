@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from stepscope.analysis.trace.attribution import event_name_rows, ops_around
 from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import device_rows, forest
 from stepscope.errors import Problem, counted
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, stat_names
 from stepscope.model.arrays import I32, I64, distinct, number_pairs
@@ -114,7 +114,7 @@ def captures_of_calls(trace: HostTrace, calls: I64) -> I64:
 
 def _replayed_work(trace: HostTrace) -> tuple[I64, I64, int]:
     """Work that launches of graphs started, in the order of launch and time; the launch of each; how many there are."""
-    rows = np.flatnonzero(is_device_work(trace))
+    rows = device_rows(trace)
     call = forest(trace).cause[rows].astype(np.int64)
     of_graph = (call >= 0) & has_trait(trace, trace.events.type[np.maximum(call, 0)], CallTrait.LAUNCHES_GRAPH)
     rows, call = rows[of_graph], call[of_graph]

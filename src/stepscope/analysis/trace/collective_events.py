@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, on_threads
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -19,11 +19,11 @@ K = EventKind
 
 def collective_rows(trace: HostTrace) -> I64:
     """The collective events: those on the devices, else the communication library's records on the host."""
-    device = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COLLECTIVE))
+    device = events_of_kind(trace, K.COLLECTIVE)
+    device = device[is_device_work(trace)[device]]
     if len(device) or trace.device_planes():
         return device
-    threads = is_thread_event(trace)
-    calls = np.flatnonzero(threads & (trace.events.kind == K.COLLECTIVE_CALL))
+    calls = on_threads(trace, events_of_kind(trace, K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
     by_library = [at for at in distinct(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
     return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]

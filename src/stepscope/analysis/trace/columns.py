@@ -10,7 +10,7 @@ import numpy as np
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest, kind_table
 from stepscope.model import EventKind, HostTrace, LineKind
-from stepscope.model.arrays import I64, U8, Mask, look_up
+from stepscope.model.arrays import I32, I64, U8, Mask, look_up
 from stepscope.vocabulary.lookup import traits_by_type
 
 # Enclosing kinds that are tracked, each with its bit in the column of `_enclosing_kinds`.
@@ -42,25 +42,39 @@ def is_any_kind(kind: U8, kinds: Iterable[EventKind]) -> Mask:
 
 
 def count_kinds(trace: HostTrace) -> I64:
-    """How many events there are of each kind: int64 of shape (256,), counted once per trace."""
-    found: I64 = trace.derived("counts of kinds", _count_kinds)
-    return found
+    """How many events there are of each kind: int64 of shape (256,)."""
+    return np.diff(_order_by_kind(trace)[1])
 
 
-def _count_kinds(trace: HostTrace) -> I64:
-    counts = np.zeros(256, np.int64)
-    kernels.columns.count(trace.events.kind, counts)
-    return counts
+def events_of_kind(trace: HostTrace, *kinds: EventKind) -> I64:
+    """The rows of all events of one or several kinds, ascending; nobody writes to them."""
+    if len(kinds) == 1:
+        return trace.derived(f"rows of {kinds[0].name}", lambda host: _rows_of_kinds(host, kinds))
+    return _rows_of_kinds(trace, kinds)
 
 
-def events_of_kind(trace: HostTrace, kind: EventKind) -> I64:
-    """The rows of all events of a kind, computed once per trace."""
-    found: I64 = trace.derived(f"rows of {kind.name}", lambda host: _rows_of_kind(host, kind))
-    return found
+def _rows_of_kinds(trace: HostTrace, kinds: Iterable[EventKind]) -> I64:
+    """All kinds are sorted at once: a pass over all events for each question took a twentieth of an analysis."""
+    order, offsets = _order_by_kind(trace)
+    runs = [run for kind in set(kinds) if len(run := order[offsets[kind] : offsets[kind + 1]])]
+    rows = runs[0] if len(runs) == 1 else np.sort(np.concatenate([*runs, order[:0]]), kind="stable")
+    return rows.astype(np.int64)
 
 
-def _rows_of_kind(trace: HostTrace, kind: EventKind) -> I64:
-    found = np.flatnonzero(trace.events.kind == kind) if count_kinds(trace)[kind] else np.empty(0, np.int64)
+def _order_by_kind(trace: HostTrace) -> tuple[I32, I64]:
+    """The rows of all events by kind: int32 of shape (events,); and where those of each kind begin, of shape (257,)."""
+    return trace.derived("events by kind", _find_order)
+
+
+def _find_order(trace: HostTrace) -> tuple[I32, I64]:
+    order, offsets = np.empty(len(trace.events), np.int32), np.empty(257, np.int64)
+    kernels.columns.order_by(trace.events.kind, offsets, order)
+    return order, offsets
+
+
+def on_threads(trace: HostTrace, rows: I64) -> I64:
+    """Those of some events that are on host threads."""
+    found: I64 = rows[(trace.lines.kind == LineKind.THREAD)[trace.events.line[rows]]]
     return found
 
 

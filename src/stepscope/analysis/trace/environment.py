@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import count_kinds, is_any_kind
+from stepscope.analysis.trace.columns import count_kinds, events_of_kind
 from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import (
@@ -70,7 +70,8 @@ class EnvironmentOfHost:
 def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     """What one host ran on."""
     planes = [row for row in trace.device_planes() if trace.planes.kind[row] != PlaneKind.SPARSE_CORE]
-    computes = np.flatnonzero(is_device_work(trace) & is_any_kind(trace.events.kind, COMPUTING))
+    computes = events_of_kind(trace, *COMPUTING)
+    computes = computes[is_device_work(trace)[computes]]
     used = distinct(look_up(trace.lines.plane, trace.events.line[computes]))
     begin, end = trace.span_ps()
     return EnvironmentOfHost(

@@ -79,6 +79,11 @@ def is_device_work(trace: HostTrace) -> Mask:
     return trace.derived("device work", _is_device_work)
 
 
+def device_rows(trace: HostTrace) -> I64:
+    """The rows of measured device work, found once; nobody writes to them."""
+    return trace.derived("rows of device work", lambda host: np.flatnonzero(is_device_work(host)))
+
+
 def is_launched_before(trace: HostTrace, limit_ps: int) -> Mask:
     """Whether each event is device work launched before a time: bool of shape (events,).
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.spans import spans_of
@@ -25,7 +26,8 @@ started the copies."""
 
 def host_copies(trace: HostTrace) -> Counted:
     """The copies from a host to its devices: rows of COPIES."""
-    rows = np.flatnonzero(is_device_work(trace) & (trace.events.kind == K.COPY_HOST_TO_DEVICE))
+    rows = events_of_kind(trace, K.COPY_HOST_TO_DEVICE)
+    rows = rows[is_device_work(trace)[rows]]
     memory, which = _memories(trace, rows)
     return COPIES.keep([_copies_from(trace, name, rows[which == at]) for at, name in enumerate(memory)])
 

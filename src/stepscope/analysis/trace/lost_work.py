@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.grouping import is_device_work
+from stepscope.analysis.trace.grouping import device_rows, is_device_work
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -55,7 +55,7 @@ def end_of_record(trace: HostTrace) -> int | None:
     launches = launches_of(trace)
     if len(launches.call):
         return launches.end_of_record(trace)
-    work, calls = np.flatnonzero(is_device_work(trace)), events_of_kind(trace, EventKind.TRACED_FUNCTION)
+    work, calls = device_rows(trace), events_of_kind(trace, EventKind.TRACED_FUNCTION)
     if not len(work) or not len(calls):
         return None
     last = int((trace.events.start_ps[work] + trace.events.duration_ps[work]).max())
@@ -98,7 +98,7 @@ def _launches(trace: HostTrace) -> Launches:
     ids = trace.stat_ints(stat_names.CORRELATION_ID, rows=calls)
     calls, ids = calls[ids > 0], ids[ids > 0]
     calls, ids = (each[np.argsort(trace.events.start_ps[calls], kind="stable")] for each in (calls, ids))
-    rows = np.flatnonzero(is_device_work(trace)) if len(calls) else calls
+    rows = device_rows(trace) if len(calls) else calls
     work = trace.stat_ints(stat_names.CORRELATION_ID, rows=rows)
     recorded = np.isin(ids, work)
     unnamed = np.isin(trace.events.kind[rows[work <= 0]], _LAUNCHED)

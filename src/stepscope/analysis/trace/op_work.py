@@ -66,7 +66,8 @@ def _recorded_twice(trace: HostTrace, chosen: Mask) -> I64:
     """Rows of chosen events that repeat the one around them: a wait inside a wait, recorded again by the function that
     implements the op, and a call of a compiled function that JAX records in Python and again in C++."""
     kind, parent = trace.events.kind, forest(trace).parent
-    rows = np.flatnonzero(chosen & (parent >= 0) & is_any_kind(kind, (K.INPUT_WAIT, K.TRACED_FUNCTION)))
+    rows = events_of_kind(trace, K.INPUT_WAIT, K.TRACED_FUNCTION)
+    rows = rows[chosen[rows] & (parent[rows] >= 0)]
     around = parent[rows]
     alike = (kind[rows] == K.INPUT_WAIT) | (trace.events.type[around] == trace.events.type[rows])
     repeated: I64 = rows[(kind[around] == kind[rows]) & alike]

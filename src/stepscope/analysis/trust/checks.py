@@ -22,8 +22,8 @@ from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.remedies import SEE_DEVICE
 from stepscope.analysis.trace.user_ranges import user_ranges
@@ -358,7 +358,7 @@ def check_attribution(trace: HostTrace) -> Found:
 def _percent_without_call(trace: HostTrace) -> float:
     """The share of the devices' time of which no call is known that launched it: what it waited for is not known, while
     work that a call outside of any op launched is placed as well as any other."""
-    work = np.flatnonzero(is_device_work(trace))
+    work = device_rows(trace)
     unknown, length = forest(trace).cause[work] < 0, trace.events.duration_ps[work]
     return _share(int(length[unknown].sum()), int(length.sum()))
 
@@ -371,7 +371,7 @@ def check_threads(trace: HostTrace) -> Found:
     events = trace.events
     counts = is_thread_event(trace) & ((events.traits & np.uint8(Trait.ASYNC)) == 0) & (events.duration_ps > 0)
     # A range is begun by one call and ended by another: it may outlast the call that began it.
-    counts &= ~is_any_kind(events.kind, (K.OVERHEAD, K.STEP_MARK, K.ANNOTATION))
+    counts[events_of_kind(trace, K.OVERHEAD, K.STEP_MARK, K.ANNOTATION)] = False
     counts[user_ranges(trace)] = False
     count, of = kernels.intervals.count_crossings(
         events.start_ps, events.duration_ps, events.line, counts, _clock_step_ps(trace)
@@ -495,11 +495,10 @@ CHECKS: dict[Callable[[HostTrace], Found], str] = {
 
 def _launched_work(trace: HostTrace) -> tuple[I64, I64]:
     """Device work and the calls that launched it: rows of events."""
-    rows = np.flatnonzero(is_device_work(trace))
-    call = forest(trace).cause[rows].astype(np.int64)
+    call = forest(trace).cause[device_rows(trace)].astype(np.int64)
     known = call >= 0
     known[known] = is_thread_event(trace)[call[known]]
-    return rows[known], call[known]
+    return device_rows(trace)[known], call[known]
 
 
 def _calls_with(trace: HostTrace, traits: CallTrait) -> I64:

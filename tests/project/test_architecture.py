@@ -210,6 +210,7 @@ MOST_LINES: dict[str, int] = {
     "overtime": 600,
     "notebook": 310,
     "sheets": 240,
+    "trust": 720,
     "pictures": 300,
 }
 MOST_LINES_ELSEWHERE = 700

@@ -40,6 +40,7 @@ _STARTS = (
     K.OP, K.BACKWARD, K.COLLECTIVE_CALL, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR, K.RUNTIME_CALL,
     K.COPY_HOST_TO_DEVICE_CALL,
 )  # fmt: skip
+_STRANGE = (K.OTHER, K.ANNOTATION, K.STEP_MARK)  # of which only the names are known
 _NAMED = 2  # ranges of an unknown maker
 MS = 10**9  # picoseconds
 _MOST_NAMELESS = 0.5  # of the events: of fewer without a name most time still has one
@@ -99,7 +100,7 @@ def _strange_ranges(trace: HostTrace) -> str:
     """The names of the longest ranges and how long each lasts in all, where most of what was recorded is ranges of
     which only the names are known; else empty."""
     threads = is_thread_event(trace)
-    rows = np.flatnonzero((trace.events.kind == K.OTHER) & threads)
+    rows = np.flatnonzero(is_any_kind(trace.events.kind, _STRANGE) & threads)
     if 2 * spans_of(trace, rows).total <= spans_of(trace, np.flatnonzero(threads)).total:
         return ""
     types, place = np.unique(trace.events.type[rows], return_inverse=True)

@@ -817,6 +817,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     row = next((row for row in account.rows if row.cause != CONTENTION), None)
     if row is not None and row.cause == "unknown" and account.is_silent and row is account.rows[0]:
         return f"Find out what {account.devices} does while launched work waits"
+    if account.blindness is not None and account.blindness.hides_causes:
+        return "Record again: what its events mean is not known"
     if not context.has_steps:
         return _NO_STEPS
     if account.rows[0].cause == CONTENTION:

@@ -204,3 +204,8 @@ export function operations(flops: number): string {
 export function counted(count: number, noun: string): string {
   return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 }
+
+/** `8 hosts`, or `8 ranks` where that is how they are called: several may run on one machine. */
+export function placesText(names: readonly string[]): string {
+  return `${names.length} ${names.every((name) => /^rank[ _-]?\d+$/.test(name)) ? "ranks" : "hosts"}`;
+}

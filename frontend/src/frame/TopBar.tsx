@@ -1,6 +1,7 @@
 /** Session, host and steps, and the controls of the whole page. */
 
 import { theme, toggleTheme } from "../design/theme";
+import { placesText } from "../format";
 import { copyLink } from "../palette/link";
 import { mayCapture } from "../people";
 import { route, setParams } from "../router";
@@ -72,7 +73,7 @@ function HostPicker() {
   const isTimeline = route.value.tool === "timeline";
   const isOne = isTimeline && route.value.params.stack !== "ranks";
   const chosen = host.value ?? (isOne ? shownHost() : null);
-  const all = isTimeline ? `All ${hosts.length}, one step` : `All ${hosts.length} hosts`;
+  const all = isTimeline ? `All ${hosts.length}, one step` : `All ${placesText(hosts.map(({ name }) => name))}`;
   return (
     <Menu
       label="Choose a host"

@@ -1,6 +1,7 @@
 /** What the command palette offers: pages, actions, hosts, sessions, and names out of the profile. */
 import { type Report, type ToolAnswer, useResource } from "../api";
 import { toggleTheme } from "../design/theme";
+import { placesText } from "../format";
 import { captureOpen, helpOpen } from "../frame/dialogs";
 import { openSessionNamed } from "../frame/openSession";
 import { findInTimeline } from "../links";
@@ -52,7 +53,7 @@ function hostCommands(): Command[] {
   return [null, ...hosts.map((each) => each.name)].map((host) => ({
     id: `host ${host ?? ""}`,
     kind: "Host",
-    text: host ?? `All ${hosts.length} hosts`,
+    text: host ?? `All ${placesText(hosts.map(({ name }) => name))}`,
     run: () => setParams({ host }, "push"),
   }));
 }

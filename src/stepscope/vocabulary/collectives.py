@@ -42,7 +42,7 @@ _OPERATIONS = tuple(
     )
 )  # fmt: skip
 OPERATIONS = frozenset(name for name, _ in _OPERATIONS)
-PIPELINE_OPERATION, EXCHANGE_OPERATION = "send_recv", "all_to_all"
+PIPELINE_OPERATION = "send_recv"
 DIRECTIONS = {"send": 1, "isend": 1, "recv": -1, "irecv": -1, "recvAnysource": -1}  # as PyTorch states collectives
 PIPELINE = "pipeline"
 _PARALLELISM = tuple(

@@ -4,7 +4,6 @@ import type { Report, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { findInTimeline } from "../../links";
-import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { chosenPart } from "../../session";
 import { Card, FigureRow } from "../../ui/basics";
@@ -13,6 +12,7 @@ import { longestOps } from "../shared/examples";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { TableCard } from "../shared/sections";
+import { WhatToDo } from "../shared/WhatToDo";
 import { isWithoutDevice } from "./graph";
 
 interface InputReport extends Report {
@@ -62,14 +62,6 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
 
 /** One answer: what to do is the advice, which knows more than a page of one part. */
 export const isSaidHere = (line: string) => !line.startsWith("what to do: ");
-
-export function WhatToDo() {
-  return (
-    <a class="more" href={linkTo("overview")}>
-      What to do first
-    </a>
-  );
-}
 
 /** The causes of the steps are on Steps. */
 const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [

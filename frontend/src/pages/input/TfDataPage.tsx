@@ -12,8 +12,9 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { ParamChoice } from "../../ui/ParamChoice";
 import { TableCard } from "../shared/sections";
+import { WhatToDo } from "../shared/WhatToDo";
 import { type Edge, type GraphNode, layout, NODE, type Placed } from "./graph";
-import { isSaidHere, WhatToDo } from "./InputPage";
+import { isSaidHere } from "./InputPage";
 
 interface Execution {
   readonly host: string;

@@ -15,6 +15,7 @@ import { useStepLinks } from "../shared/intervals";
 import { More } from "../shared/More";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
+import { WhatToDo } from "../shared/WhatToDo";
 import { HeatMap } from "./HeatMap";
 import {
   heatTable,
@@ -55,7 +56,9 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
   const barsNote = "communication is exposed where no computation overlaps it";
   return (
     <>
-      <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]} />
+      <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]}>
+        <WhatToDo />
+      </Findings>
       <IfRows sections={sections} ids={["missing", ...(hasKnownCause(sections) ? (["causes"] as const) : [])]} />
       {hasSteps ? (
         <StepsByRank sections={sections} report={report} />

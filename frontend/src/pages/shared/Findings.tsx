@@ -1,6 +1,7 @@
 /** The findings of a report, in sentences; the first is the page's verdict. */
 
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, createContext } from "preact";
+import { useContext } from "preact/hooks";
 import { Code, sentence } from "../../ui/basics";
 import type { HintAttributes } from "../../ui/hint";
 
@@ -35,8 +36,13 @@ function isBetweenClauses(line: string, at: number): boolean {
   return count("`") % 2 === 0 && (count("`") > 0 || count("(") === count(")"));
 }
 
+/** What the page's answer doubts that the session does not: said below what it found. */
+export const Caveats = createContext<readonly string[]>([]);
+
 export function Findings({ lines = [], meaning = {}, children }: FindingsProps) {
-  const [first, ...rest] = lines.flatMap((line, at) => (at ? [line] : headline(line)));
+  const caveats = useContext(Caveats).filter((line) => !lines.includes(line));
+  const [first, ...found] = lines.flatMap((line, at) => (at ? [line] : headline(line)));
+  const rest = [...found, ...caveats];
   if (!first && !children) return null;
   return (
     <section class="card verdict" aria-label="Findings">

@@ -1,6 +1,7 @@
 /** What all pages of tools share: the title, what the numbers come from, the states, the warnings. */
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
+import { placesText } from "../../format";
 import type { ReportOf, ToolName } from "../../sections";
 import { answerAddress, chosenPart, config, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
@@ -10,6 +11,7 @@ import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Comparison } from "../compare/Comparison";
 import { Doubts, ownWarnings } from "./Doubts";
+import { Caveats } from "./Findings";
 import { PageHead } from "./PageHead";
 import { ToolOfPage } from "./sections";
 
@@ -27,6 +29,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
   const entry = toolEntry(tool);
   const found = useResource<ToolAnswer<T, R>>(answerAddress(tool));
   const answer = found.state === "ready" ? found.data : null;
+  const own = answer && tool !== "trust" ? ownWarnings(answer) : [];
   return (
     <>
       <PageHead
@@ -43,14 +46,19 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
       />
       {found.state === "loading" && <Loading what={`Computing ${entry?.heading ?? tool}`} />}
       {found.state === "failed" && <Failed error={found.error} retry={found.retry} />}
-      {answer && tool !== "trust" && <Warnings items={ownWarnings(answer)} />}
+      {answer && (answer.missing || WITHOUT_FINDINGS.includes(tool)) && <Warnings items={own} />}
       {answer && !answer.missing && otherId.value && <Comparison tool={tool} />}
       <ToolOfPage.Provider value={tool}>
-        {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+        <Caveats.Provider value={own}>
+          {answer && (answer.missing ? <Missing text={answer.missing} /> : children(answer))}
+        </Caveats.Provider>
       </ToolOfPage.Provider>
     </>
   );
 }
+
+/** Pages that begin with something else than a sentence. */
+const WITHOUT_FINDINGS: readonly ToolName[] = ["overview", "steps", "tf-data", "memory-profile", "memory-viewer"];
 
 function Missing({ text }: { text: string }) {
   return (
@@ -68,7 +76,7 @@ export function Origin({ report }: { report: Report }) {
   const files = (session.value?.hosts ?? [])
     .filter((each) => report.hosts.includes(each.name))
     .map((each) => each.file);
-  const text = report.hosts.length === 1 ? `${report.hosts[0]}` : `${report.hosts.length} hosts`;
+  const text = report.hosts.length === 1 ? `${report.hosts[0]}` : placesText(report.hosts);
   return (
     <>
       {report.partial && (

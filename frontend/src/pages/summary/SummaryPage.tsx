@@ -9,6 +9,7 @@ import { duration, percent } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
 import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { termText } from "../../terms";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard, isMachineBusy } from "../advice/AdviceCard";
@@ -283,7 +284,8 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
           <Code text={`${sentence(line)}.`} />
         </p>
       ))}
-      {report.verdict_cause === "unknown" && <Recorded report={report} />}
+      {report.partial && <CutOff warnings={report.warnings} />}
+      {report.verdict_text.startsWith("unknown") && <Recorded report={report} sections={sections} />}
       {report.too_large_request && <RequestBar asked={report.too_large_request} />}
       {ended && (filled?.kind?.length ?? 0) > 0 && (
         <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
@@ -293,17 +295,42 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
   );
 }
 
-/** Where nothing says what limits the program: what is known of it, which is how long what ran took. */
-function Recorded({ report }: { report: OverviewReport }) {
-  const largest = report.top_ops.filter(({ self_percent: share }) => Number(share) >= TELLING_PERCENT).slice(0, 3);
-  if (!largest.length) return null;
-  const said = largest.map((op) => `\`${op.name}\` ${percent(Number(op.self_percent))}`).join(", ");
+const OF_PART = "a part of the recording is missing: ";
+
+/** That the answer is of a part of the file only. */
+function CutOff({ warnings }: { warnings: readonly string[] }) {
+  const said = warnings.find((line) => line.startsWith(OF_PART))?.split(";", 1)[0];
   return (
-    <p class="above-s muted">
-      <Code text={`Of the time in what it names: ${said}`} /> <a href={linkTo("op-stats")}>All</a>
+    <p class="above-s">
+      <Code
+        text={`${sentence(said ?? "a part of the recording could not be read")}: all of this is about what was read.`}
+      />
     </p>
   );
 }
+
+/** Where what limits the program is not known: what is, by the account or else by how long what ran took. */
+function Recorded({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
+  const columns = tableOf(sections, "step_account")?.columns;
+  const [cause, share, culprit] = [columns?.cause?.[0], Number(columns?.percent?.[0]), columns?.culprit?.[0]];
+  const largest = report.top_ops.filter(({ self_percent: of }) => Number(of) >= TELLING_PERCENT).slice(0, 3);
+  const isKnown = cause && cause !== "unknown" && share >= MOST_OF;
+  const known = `As far as recorded, ${percent(share)} of it is ${termText(String(cause)).toLowerCase()}`;
+  const said = largest.map((op) => `\`${op.name}\` ${percent(Number(op.self_percent))}`).join(", ");
+  if (!isKnown && (report.verdict_cause !== "unknown" || !said)) return null;
+  return (
+    <p class="above-s">
+      <Code
+        text={
+          isKnown ? `${known}${culprit ? `, mostly \`${culprit}\`` : ""}` : `Of the time in ops and ranges: ${said}`
+        }
+      />
+    </p>
+  );
+}
+
+/** In percent: a cause that is most of what was recorded. */
+const MOST_OF = 50;
 
 /** The one line that stands behind the headline and not in the first card as well; that there are no steps stands
  * beside the bar. */
@@ -311,7 +338,8 @@ function unsaidEvidence({ verdict_text, verdict_evidence, advice }: OverviewRepo
   const said = `${verdict_text}; ${advice[0]?.evidence ?? ""}`;
   const share = /^[\d.]+ % of /;
   const isSaid = (clause: string) =>
-    (advice[0]?.culprit && /^(?:most of it|the largest part) is /.test(clause)) ||
+    (/^(?:most of it|the largest part) is /.test(clause) &&
+      (advice[0]?.culprit || said.includes(/`[^`]+`/.exec(clause)?.[0] ?? "\n"))) ||
     said.includes(clause.split(" (")[0] ?? clause) ||
     said.includes(share.exec(clause)?.[0].slice(0, -3) ?? "\n");
   const left = verdict_evidence.map((line) =>

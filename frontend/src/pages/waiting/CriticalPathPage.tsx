@@ -13,8 +13,10 @@ import { Findings } from "../shared/Findings";
 import { shortKernel } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
+import { WhatToDo } from "../shared/WhatToDo";
 
-const TEXTS = { name: shortKernel };
+/** Names of templates are long; `DecodeImageV2Op::PNG` is a name. */
+const TEXTS = { name: (text: string) => (/[<(]/.test(text) ? shortKernel(text) : text) };
 
 export default function Path({ report, sections }: ToolAnswer<"critical-path">) {
   const look = palette.value;
@@ -31,6 +33,7 @@ export default function Path({ report, sections }: ToolAnswer<"critical-path">) 
           leadsTo={(part) => linkTo("critical-path", { "path.filter": `part="${part}"` })}
           rows={[{ key: "path", label: "Critical path", note: hasSteps ? "" : "the capture", parts: median }]}
         />
+        <WhatToDo />
       </Findings>
       <TableCard
         section={table}

@@ -10,6 +10,7 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shortStream } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
+import { WhatToDo } from "../shared/WhatToDo";
 
 /** How the first finding begins where devices hardly idle. */
 const NOTHING = "nothing to gain";
@@ -31,6 +32,7 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
         ) : (
           <Devices rows={report.devices ?? []} several={several} />
         )}
+        <WhatToDo />
       </Findings>
       {report.findings?.[0]?.startsWith(NOTHING) ? (
         <More title="Longest gaps" tables={["gaps"]}>

@@ -7,6 +7,7 @@ import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { shortPath } from "../shared/names";
 import { TableCard } from "../shared/sections";
+import { WhatToDo } from "../shared/WhatToDo";
 
 const TEXTS = { call_site: shortPath };
 const MOST_BARS = 10;
@@ -16,7 +17,9 @@ export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   const field = fieldOf(table, "total_us");
   return (
     <>
-      <Findings lines={report.findings} />
+      <Findings lines={report.findings}>
+        <WhatToDo />
+      </Findings>
       {(report.rows ?? []).length > 0 && (
         <Longest rows={report.rows ?? []} field={field} several={report.hosts.length > 1} />
       )}

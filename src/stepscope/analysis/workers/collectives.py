@@ -24,7 +24,7 @@ from stepscope.analysis.trace.grouping import forest
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.collectives import DIRECTIONS, EXCHANGE_OPERATION, algorithm_of, bytes_of_type, operation_of
+from stepscope.vocabulary.collectives import DIRECTIONS, algorithm_of, bytes_of_type, operation_of
 from stepscope.vocabulary.patterns import Pattern
 
 K = EventKind
@@ -86,8 +86,6 @@ class Collectives:
         bytes: data that a rank contributes or receives, whichever is more; 0 if unknown.
         size: ranks that take part; 0 if unknown.
         rank: the rank's number in its job, -1 if unknown.
-        exchanging: places in groups of which nothing is known but that their ranks exchange data with all others:
-            the library runs that as sends and receives.
         transfers: what is sent to one rank or received from one, in order of time.
         declared: the process groups that the host says it belongs to, whether or not they were used.
     """
@@ -105,7 +103,6 @@ class Collectives:
     bytes: list[int]
     size: list[int]
     rank: int
-    exchanging: frozenset[int]
     transfers: Transfers
     declared: list[DeclaredGroup]
 
@@ -148,9 +145,6 @@ def _find_collectives(trace: HostTrace) -> Collectives:
         bytes=facts.bytes([names[at] == "all_gather" for at in name]),
         size=facts.sizes(),
         rank=rank_number(trace),
-        exchanging=frozenset(
-            of for of, at in zip(group, name, strict=False) if names[at] == EXCHANGE_OPERATION and not groups[of]
-        ),
         transfers=replace(transfers, group=group[len(rows) :]),
         declared=declared,
     )

@@ -93,7 +93,7 @@ def pipeline_time(trace: HostTrace, collectives: Collectives, work: I64, start: 
 
 def passes_on(of: Collectives, at: int) -> bool:
     """Whether a collective sends or receives, in a group that is not known to be for anything but a pipeline."""
-    if of.names[of.name[at]] != PIPELINE_OPERATION or of.group[at] in of.exchanging:
+    if of.names[of.name[at]] != PIPELINE_OPERATION:
         return False
     return parallelism_of(of.purposes[of.group[at]], [PIPELINE_OPERATION]) == PIPELINE
 

@@ -17,8 +17,7 @@ import {
   shortRun,
   titleOf,
 } from "../session";
-import { termText } from "../terms";
-import { LongName } from "../ui/basics";
+import { LongName, sentence } from "../ui/basics";
 import { IconButton, SearchBox } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -99,7 +98,7 @@ interface SessionListProps {
 
 /** The same function each time, so that a list scrolls when it opens and not with every letter of a search. */
 function intoView(button: HTMLButtonElement | null): void {
-  button?.scrollIntoView({ block: "center" });
+  button?.closest("li")?.scrollIntoView({ block: "start" });
 }
 
 /** Likewise: a list that is drawn again leaves the focus where it is. */
@@ -271,7 +270,7 @@ function GlanceFacts({ glance }: { glance: Glance }) {
   const type = glance.device_type && (devices > 1 ? `${devices} × ${glance.device_type}` : glance.device_type);
   return (
     <>
-      <strong>{termText(glance.verdict)}</strong>
+      <strong>{sentence(glance.limit)}</strong>
       {glance.step_ms !== null && <span>{`${duration(glance.step_ms)} a step`}</span>}
       <Sparkline times={glance.steps_ms} />
       <span class="muted">{[frameworkName(glance.framework), type].filter(Boolean).join(", ")}</span>

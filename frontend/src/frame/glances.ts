@@ -2,6 +2,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { address, getJson } from "../api";
+import { isReady, sessionId } from "../session";
 
 export interface Glance {
   readonly framework: string | null;
@@ -9,6 +10,9 @@ export interface Glance {
   readonly device_count: number | null;
   readonly step_ms: number | null;
   readonly verdict: string;
+  /** The verdict's first words, as its page begins. */
+  readonly limit: string;
+  readonly host_count: number;
   readonly cause?: string | null;
   readonly cause_percent?: number | null;
   /** What to do first. */
@@ -74,11 +78,12 @@ function isReading(glance: Glance | Reading | null | undefined): glance is Readi
 /** What is known of a session, once the element that shows it has come into view. */
 export function useGlance<E extends Element>(id: string) {
   const place = useRef<E>(null);
+  const isOpen = isReady.value && sessionId.value === id; // then it has been read, though perhaps not before
   useEffect(() => {
     const watch = new IntersectionObserver((seen) => seen.some((each) => each.isIntersecting) && wantGlance(id));
     if (place.current) watch.observe(place.current);
     return () => watch.disconnect();
-  }, [id]);
+  }, [id, isOpen]);
   return [place, glances.value[id] ?? null] as const;
 }
 

@@ -51,7 +51,10 @@ export function Drawer({ title, onClose, children }: DialogProps) {
   useLayoutEffect(() => {
     const before = document.activeElement;
     box.current?.focus();
+    const leave = (event: Event) => event.target instanceof Element && event.target.closest(".topbar") && onClose();
+    document.addEventListener("mousedown", leave); // menus of the bar open below it
     return () => {
+      document.removeEventListener("mousedown", leave);
       if (before instanceof HTMLElement && before.isConnected) before.focus();
     };
   }, []);

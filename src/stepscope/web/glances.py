@@ -6,6 +6,7 @@ Those of sessions that nobody has opened are made in the background, one after a
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 MOST_STEPS = 40
 """Step times in a glance, enough for a small line."""
 
-_NAME = "glance"
+_log = logging.getLogger(__name__)
+_NAME = "glance2"
+_FAULT = "it cannot be analysed, by a fault of stepscope; opening it says more"
 
 Glance = dict[str, Any]
 
@@ -74,7 +77,9 @@ class Prefetcher:
         try:
             glance = glance_of(LoadedProfile(listed.session, listed.session.files, self._cache).report("overview"))
         except (StepscopeError, OSError, ValueError) as error:
-            return {"problem": error.problem.reason if isinstance(error, StepscopeError) else str(error)}
+            if not isinstance(error, StepscopeError):
+                _log.exception("no glance of %s", listed.session.path)
+            return {"problem": error.problem.reason if isinstance(error, StepscopeError) else _FAULT}
         keep_glance(self._cache, listed, glance)
         return glance
 
@@ -87,7 +92,8 @@ def glance_of(report: Report) -> Glance:
     every = -(-len(steps) // MOST_STEPS) or 1
     step = overview.get("account_step") or {}
     long_ms = None if step.get("is_median", True) else step.get("ms")  # of which the share is, not of the median
-    return devices | describe_overview(overview) | {"steps_ms": steps[::every], "long_step_ms": long_ms}
+    said = {"limit": overview["verdict_text"].partition(":")[0], "host_count": len(overview["hosts"])}
+    return devices | describe_overview(overview) | said | {"steps_ms": steps[::every], "long_step_ms": long_ms}
 
 
 def keep_glance(cache: Cache, listed: Listed, glance: Glance) -> None:

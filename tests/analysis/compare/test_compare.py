@@ -214,6 +214,14 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
     assert any("one side has no steps" in note for note in report.notes)
 
 
+def test_windows_of_one_length_with_less_work_do_not_tell_which_is_faster() -> None:
+    """A recorder that cuts at a time holds less of slower work, in captures that are equally long."""
+    report = compared(draw("host main | a--a-b----"), NO_STEPS)
+
+    assert report.verdict_text.startswith("not known which is faster: both captures are windows")
+    assert report.difference.verdict == "unknown"
+
+
 def test_without_steps_on_both_sides_the_captures_are_compared() -> None:
     report = compared(NO_STEPS, NO_STEPS)
 

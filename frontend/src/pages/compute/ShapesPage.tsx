@@ -1,7 +1,7 @@
 /** Every op by its input shapes and by the line that calls it. */
 import type { TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
-import { percent } from "../../format";
+import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
 import { route } from "../../router";
 import { tableOf } from "../../sections";
@@ -76,9 +76,19 @@ function largestOf(rows: readonly Row[], by: "shape" | "line", measure: Measure)
   const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : "";
   return [
     `\`${name}\` takes ${percent(shareOf(largest, rows, measure))} of ${time}`,
-    ...(rest ? [`no line is recorded for ${percent(shareOf(rest, rows, measure))}`] : []),
+    ...(rest ? [restText(shareOf(rest, rows, measure), rows, measure)] : []),
     ...(place ? [`on ${place}`] : []),
   ];
+}
+
+/** What no line is known of, and where to see it; the device time is that of what ops launched, see Op for the others. */
+function restText(share: number, rows: readonly Row[], measure: Measure): string {
+  const whole = rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0) / 1e3;
+  const of = measure === "host_self_us" ? "that ops take on the host" : "that devices work for ops";
+  return (
+    `${percent(share)} of the ${duration(whole)} ${of} has no line: gradients and library threads run without Python; ` +
+    "stepscope op-stats has all of it"
+  );
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };

@@ -11,7 +11,7 @@ import { allWords, wordsOf } from "../../people";
 import { linkTo, route, setParams } from "../../router";
 import { listedSessions, recordedAt, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
-import { Failed, Loading } from "../../ui/basics";
+import { Failed, Loading, sentence } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
@@ -144,7 +144,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
           {awaited.value.has(info.id) ? "is being read" : "open it to read it"}
         </td>
       )}
-      <td class="number">{info.hosts.length}</td>
+      <td class="number">{glance?.host_count ?? info.hosts.length}</td>
       <td>
         {frameworkName(glance?.framework) || (
           <span class="muted">
@@ -160,15 +160,16 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
 function Known({ glance }: { glance: Glance }) {
   const look = palette.value;
   const { cause, cause_percent: share, long_step_ms: long } = glance;
+  const isKnown = cause && cause !== "unknown";
   return (
     <>
-      <td>{termText(glance.verdict)}</td>
+      <td>{sentence(glance.limit)}</td>
       <td class="number">{glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}</td>
       <td>
         <Sparkline times={glance.steps_ms} />
       </td>
       <td>
-        {cause && (
+        {isKnown && (
           <>
             <span class="oneline">
               <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} /> {termText(cause)}
@@ -177,7 +178,7 @@ function Known({ glance }: { glance: Glance }) {
             {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>
         )}
-        {!cause && glance.verdict !== "unknown" && <span class="breaks">{glance.advice}</span>}
+        {!isKnown && <span class="breaks">{glance.advice}</span>}
       </td>
     </>
   );

@@ -17,7 +17,7 @@ from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.notes import find_notes, other_surroundings
 from stepscope.analysis.compare.predicted import compare_predicted
-from stepscope.analysis.compare.sides import Side, count_captures_as_steps, per_batch
+from stepscope.analysis.compare.sides import Side, count_captures_as_steps, other_amounts, per_batch
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
 from stepscope.analysis.compare.welch import Sample, sample_of
@@ -67,11 +67,12 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     warned = _WARNING_TOOLS if tools is None else names
     times = step_times(before), step_times(after)
     samples = sample_of(times[0]), sample_of(times[1])
-    found = compare_means(*samples)
-    medians = (median(times[0]), median(times[1])) if all(map(sum, times)) else None
+    windows = other_amounts(before, after)
+    found = StepTimeDifference("unknown", None, None, None, None) if windows else compare_means(*samples)
+    medians = (median(times[0]), median(times[1])) if all(map(sum, times)) and not windows else None
     gain = round(medians[0] / medians[1], 4) if medians else None  # of the step of the advice
     breakdown = STEP_TABLES["overview"](before, after, False).rows
-    tables = list(_make_tables(before, after, names, found))
+    tables = list(_make_tables(before, after, names, bool(windows) or found.verdict == "within_noise"))
     if tools is None or len(names) == len(comparable_tools()):
         tables = [replace(table, is_optional=table.id not in _ALWAYS_SHOWN) for table in tables]
     main = next((table for table in tables if table.id == _MAIN_TABLE), tables[0])
@@ -79,7 +80,9 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         hosts=tuple(dict.fromkeys((*before.hosts, *after.hosts))),
         warnings=_label_warnings(before.warnings_of(warned), after.warnings_of(warned)),
         partial=before.partial or after.partial,
-        verdict_text=verdict_text(found, *samples, breakdown, medians, before.of_captures),
+        verdict_text=f"not known which is faster: {windows}"
+        if windows
+        else verdict_text(found, *samples, breakdown, medians, before.of_captures),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
         foretold=compare_predicted(before, after, None if other_surroundings(before, after, True) else gain),
@@ -90,12 +93,9 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     )
 
 
-def _make_tables(
-    before: Side, after: Side, names: Iterable[str], found: StepTimeDifference
-) -> Iterator[DifferenceTable]:
+def _make_tables(before: Side, after: Side, names: Iterable[str], within_noise: bool) -> Iterator[DifferenceTable]:
     counts = before.step_count, after.step_count
     steps = counts if all(counts) else None
-    within_noise = found.verdict == "within_noise"
     for name in names:
         if name in STEP_TABLES:
             yield STEP_TABLES[name](before, after, within_noise)

@@ -7,11 +7,12 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import cast
 
+from stepscope.analysis.account.causes import MEANING
 from stepscope.analysis.account.steps_tool import StepsReport
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import tool_named
 from stepscope.records import dataclass
-from stepscope.report import Cell, Report
+from stepscope.report import Cell, Report, amount, number_text, round_ms
 
 BASE_TOOLS = ("overview", "steps", "op-shapes")
 """The tools that every comparison needs: for the step times, and notes on what makes comparing hard."""
@@ -83,7 +84,14 @@ class Side:
 
     @cached_property
     def usual_steps(self) -> tuple[dict[str, Cell], ...]:
-        """The steps that are compared: those that statistics count; none if only this side has no steps."""
+        """The steps that are compared: those that statistics count; none if only this side has no steps.
+
+        A whole capture is that of the host of which the overview's account is, so that both give the same figures.
+        """
+        if self.of_captures and (account := self.overview.account) is not None:
+            none = dict.fromkeys((f"{cause.name.lower()}_ms" for cause in MEANING), 0.0)
+            spent = {f"{row.cause}_ms": round_ms(row.ps) for row in account.rows}
+            return ({"duration_ms": round_ms(account.step_ps), **none, **spent},)
         rows = self.overview.step_rows if self.step_count or self.of_captures else ()
         return tuple(row for row in rows if row["usual"])
 
@@ -101,6 +109,31 @@ def count_captures_as_steps(before: Side, after: Side) -> tuple[Side, Side]:
     if before.step_count or after.step_count:
         return before, after
     return replace(before, of_captures=True), replace(after, of_captures=True)
+
+
+def other_amounts(before: Side, after: Side) -> str:
+    """Why the lengths of two captures do not tell which side is faster, as a sentence; empty if nothing speaks against.
+
+    A recorder that cuts a window makes captures of one length with more or less work in them: where the runs of the
+    longest op of both differ by more than the lengths do.
+    """
+    if not before.of_captures or not (before.usual_steps and after.usual_steps):
+        return ""
+    calls = {str(op["name"]): amount(op["calls"]) for op in after.overview.top_ops}
+    op = next((op for op in before.overview.top_ops if calls.get(str(op["name"])) and op["calls"]), None)
+    lengths = [amount(side.usual_steps[0]["duration_ms"]) for side in (before, after)]
+    if op is None or not all(lengths):
+        return ""
+    runs = amount(op["calls"]), calls[str(op["name"])]
+    if abs(runs[1] / runs[0] - 1) <= abs(lengths[1] / lengths[0] - 1):
+        return ""
+    each = [length / count for length, count in zip(lengths, runs, strict=True)]
+    change = 100 * (each[1] / each[0] - 1)
+    return (
+        f"both captures are windows with different amounts of work; `{op['name']}` runs {runs[0]:,.0f} times in"
+        f" {number_text(lengths[0])} ms before and {runs[1]:,.0f} times in {number_text(lengths[1])} ms after:"
+        f" {abs(change):.0f} % {'more' if change > 0 else 'less'} time for each run, if steps run it as often as before"
+    )
 
 
 def side_of(run: str, path: str, ask: Ask, tools: Sequence[str]) -> Side:

@@ -169,9 +169,8 @@ def _check_row(rule: str, found: Sequence[tuple[str, Doubt]], partials: Sequence
 
 def _all_passed(checks: Table) -> str:
     passed = sum(row["holds"] == "yes" for row in checks)
-    if passed == len(checks):
-        return f"All {passed} checks of the recording passed."
-    return f"{passed} checks of the recording passed; for {len(checks) - passed} it holds nothing to check."
+    rest = len(checks) - passed
+    return f"{counted(passed, 'check')} passed{f'; for {rest} the recording holds nothing to check' if rest else ''}."
 
 
 def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:

@@ -19,7 +19,7 @@ from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import device_rows, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, median
+from stepscope.model.arrays import I64, Mask, blocks_of, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import plain_range
@@ -57,14 +57,13 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
     steps = steps_of(trace)
     counted = _counted(trace)
     threads = is_thread_event(trace)
-    rows = np.flatnonzero(threads | is_device_work(trace))
+    recorded = threads | is_device_work(trace)
     # Of devices alone nothing tells steps from their parts, and Stepscope's own captures wait for steps themselves.
     if steps.source == "none" or not len(counted) or not threads.any() or capture_facts(trace):
         return None
-    start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
-    recorder = spans_of(trace, rows[has_trait(trace, trace.events.type[rows], RangeTrait.OF_RECORDER)])
+    recorder = spans_of(trace, np.flatnonzero(recorded & has_trait(trace, trace.events.type, RangeTrait.OF_RECORDER)))
     recorder -= spans_of(trace, device_rows(trace))
-    whole = Spans.union(start.min(keepdims=True), end.max(keepdims=True)) - recorder
+    whole = _time_recorded(trace, recorded) - recorder
     rest = whole - Spans.union(steps.start_ps[counted], np.maximum(steps.until_ps, steps.end_ps)[counted])
     if rest.total <= _MOST * whole.total:
         return None
@@ -74,6 +73,17 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
     percent = 100.0 * (high - low if is_one else rest.total) / whole.total
     where = _say_where(trace, counted, low, high) if is_one else "outside the steps"
     return OutsideSteps(percent, where, high - low, _holder(trace, low, high))
+
+
+def _time_recorded(trace: HostTrace, recorded: Mask) -> Spans:
+    """From the first start of some events, at least one, to their last end; block by block, as these are nearly all."""
+    start_ps, duration_ps, found = trace.events.start_ps, trace.events.duration_ps, []
+    for part in blocks_of(len(recorded)):
+        rows = part.start + np.flatnonzero(recorded[part])
+        if len(rows):
+            found.append((start_ps[rows].min(), (start_ps[rows] + duration_ps[rows]).max()))
+    low, high = np.array(found, np.int64).T
+    return Spans.union(low.min(keepdims=True), high.max(keepdims=True))
 
 
 def _counted(trace: HostTrace) -> I64:

@@ -81,13 +81,13 @@ function largestOf(rows: readonly Row[], by: "shape" | "line", measure: Measure)
   ];
 }
 
-/** What no line is known of, and where to see it; the device time is that of what ops launched, see Op for the others. */
+/** What no line is known of, and where to see it; the device time is of what ops launched, see Op for the others. */
 function restText(share: number, rows: readonly Row[], measure: Measure): string {
   const whole = rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0) / 1e3;
   const of = measure === "host_self_us" ? "that ops take on the host" : "that devices work for ops";
   return (
-    `${percent(share)} of the ${duration(whole)} ${of} has no line: gradients and library threads run without Python; ` +
-    "stepscope op-stats has all of it"
+    `${percent(share)} of the ${duration(whole)} ${of} has no line: gradients and library threads run without ` +
+    "Python; stepscope op-stats has all of it"
   );
 }
 

@@ -40,7 +40,7 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
           ms: Number(row.total_ms ?? 0),
           percent: row.step_percent ?? null,
           colour: CATEGORY_COLOUR.host_compute,
-          href: findInTimeline(String(row.name), several ? String(row.host) : null),
+          href: findInTimeline(String(row.name).split("*", 1)[0] ?? "", several ? String(row.host) : null),
         }))}
       />
       <TableCard section={section} id="rows" main texts={TEXTS} />

@@ -39,12 +39,19 @@ from stepscope.report import (
     round_ms,
 )
 from stepscope.report.relation import Counted, Relation
+from stepscope.vocabulary.ranges import numbered_part
 
 MOST_ROWS = 500  # kept per host, the longest
 _NUMBER = re.compile(r"#?\d+$")  # of a step, at the end of its mark
+_BLOCK = re.compile(r"(?<=\w\.)\d+(?!\w)")  # in `blocks.3.mlp`
 
 FIELDS: tuple[Field, ...] = (
-    Field("name", "text", "the range, as the program named it; a step mark without its number", role=Role.NAME),
+    Field(
+        "name",
+        "text",
+        "the range, as the program named it; a step mark without its number, the blocks of a model as one, `blocks.*`",
+        role=Role.NAME,
+    ),
     Field("host", "text", "the host", role=Role.HOST),
     Field("total_ms", "ms", "total time, from start to end"),
     Field("step_percent", "percent", "its time inside steps, as a share of the time of all steps"),
@@ -113,30 +120,33 @@ def partial(trace: HostTrace) -> RangesOfHost:
     """The part of one host."""
     steps = steps_of(trace)
     inside = Spans.union(steps.start_ps, steps.until_ps)
-    ranges = [(rows, False) for rows in _groups(trace, ranges_and_steps(trace))]
-    ranges += [(rows, True) for rows in _groups(trace, framework_ranges(trace))]
+    ranges = [(*group, False) for group in _groups(trace, ranges_and_steps(trace))]
+    ranges += [(*group, True) for group in _groups(trace, framework_ranges(trace))]
     return RangesOfHost(origin_of(trace), RANGES.keep([_measure(trace, *each, inside) for each in ranges]))
 
 
-def _groups(trace: HostTrace, rows: I64) -> Iterator[I64]:
+def _groups(trace: HostTrace, rows: I64) -> Iterator[tuple[str, I64]]:
     """The ranges of each name on each thread, in order of time."""
     by_key: dict[tuple[str, int], list[int]] = {}
     for row, line in zip(rows.tolist(), trace.events.line[rows].tolist(), strict=True):
         by_key.setdefault((_plain_name(trace, row), line), []).append(row)
-    yield from (np.array(own, np.int64) for own in by_key.values())
+    for (name, _), own in by_key.items():
+        is_one = len({trace.name_of(row) for row in own}) == 1 and trace.events.kind[own[0]] != EventKind.STEP_MARK
+        yield trace.name_of(own[0]) if is_one else name, np.array(own, np.int64)
 
 
 def _plain_name(trace: HostTrace, row: int) -> str:
     name = trace.name_of(row)
-    return (_NUMBER.sub("", name) or name) if trace.events.kind[row] == EventKind.STEP_MARK else name
+    if trace.events.kind[row] == EventKind.STEP_MARK:
+        return _NUMBER.sub("", name) or name
+    return _BLOCK.sub("*", name, count=1) if numbered_part(name) else name
 
 
-def _measure(trace: HostTrace, rows: I64, is_library: bool, steps: Spans) -> tuple[Any, ...]:
+def _measure(trace: HostTrace, name: str, rows: I64, is_library: bool, steps: Spans) -> tuple[Any, ...]:
     """A row of RANGES."""
     duration, line = trace.events.duration_ps[rows], int(trace.events.line[rows[0]])
     whole = spans_of(trace, rows)
     is_step = bool(trace.events.kind[rows[0]] == EventKind.STEP_MARK)
-    name = _plain_name(trace, int(rows[0]))
     keys = (trace.host, name, thread_label(trace, line), is_step, is_library, steps.total)
     own = trace.derived("own time of ranges", _own_times)[rows]
     times = (int(each) for each in (duration.sum(), own.sum(), duration.min(), duration.max()))

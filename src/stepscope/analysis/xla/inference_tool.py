@@ -289,10 +289,7 @@ _EMPTY = (
 )
 
 
-_NO_REQUESTS = (
-    "no server marked its batches; `stepscope inference` lists how long programs and steps take, mark the handling of "
-    "a request with stepscope.step()"
-)
+_NO_REQUESTS = "no server marked its batches: mark the handling of a request with stepscope.step()"
 
 
 @dataclass(frozen=True, kw_only=True)

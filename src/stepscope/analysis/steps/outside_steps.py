@@ -108,7 +108,8 @@ def _holder(trace: HostTrace, low: int, high: int) -> str:
     """The name of the shortest event of the loop's thread that takes most of a stretch and holds no usual step."""
     steps, events = steps_of(trace), trace.events
     counted = _counted(trace)
-    here = np.flatnonzero(is_thread_event(trace) & ((events.line == steps.line) | (steps.line < 0)))
+    on_loop = is_thread_event(trace) & ((events.line == steps.line) | (steps.line < 0))
+    here = np.flatnonzero(on_loop & (events.duration_ps > _MOST * (high - low)))
     start, end = events.start_ps[here], events.start_ps[here] + events.duration_ps[here]
     inside = np.minimum(end, high) - np.maximum(start, low)
     ends = np.append(np.sort(steps.end_ps[counted]), np.iinfo(np.int64).max)

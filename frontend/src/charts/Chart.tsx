@@ -216,7 +216,7 @@ function Picture({ plot, frame }: { plot: Plot; frame: Frame }) {
               fill={each.colour}
               stroke={each.edge}
               stroke-width={each.edgeWidth}
-              opacity={each.isFaint ? 0.35 : 0.8}
+              opacity={0.8}
             />
           ))}
         </g>

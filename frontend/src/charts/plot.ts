@@ -46,7 +46,6 @@ export interface Dot {
   readonly colour: string;
   readonly edge: string;
   readonly edgeWidth: number;
-  readonly isFaint: boolean;
 }
 
 /** A line across all of the chart at a value of one axis. */

@@ -105,12 +105,7 @@ export function roofLines(roofs: readonly Roof[], { x, y }: Bounds): RoofLine[] 
   ];
 }
 
-export interface RooflineLook {
-  readonly palette: Palette;
-  readonly picked: number | null;
-}
-
-export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof[], look: RooflineLook): Plot {
+export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof[], palette: Palette): Plot {
   const bounds = boundsOf(points, roofs);
   const longest = points.reduce((most, { self_us: time }) => Math.max(most, time), 0);
   const lines = roofLines(roofs, bounds).map((line) => ({ ...line, ends: [line.from, line.to].map(logs) }));
@@ -119,7 +114,7 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
     y: decadeAxis(bounds.y, "GFLOP/s"),
     curves: lines.map(({ name, kind, ends }) => ({
       name,
-      colour: kind === "memory" ? look.palette.muted : look.palette.text,
+      colour: kind === "memory" ? palette.muted : palette.text,
       x: ends.map(([x]) => x),
       y: ends.map(([, y]) => y),
     })),
@@ -130,7 +125,7 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
       const isUnder = lines.some((other) => other.kind === kind && isCloseBelow(to, other.ends[1]));
       return { text: name, anchor: "end" as const, x: to?.[0] ?? 0, y: (to?.[1] ?? 0) - (isUnder ? BELOW : 0) };
     }),
-    dots: points.map((point) => dotOf(point, longest, look)),
+    dots: points.map((point) => dotOf(point, longest, palette)),
     popup: (index) => pointPopup(points[index] as RoofPoint),
   };
 }
@@ -155,8 +150,7 @@ function decadeAxis([least, most]: readonly [number, number], name: string): Axi
 const SMALLEST = 6;
 const LARGEST = 26;
 
-function dotOf(point: RoofPoint, longest: number, { palette, picked }: RooflineLook): Dot {
-  const isPicked = picked === point.rank;
+function dotOf(point: RoofPoint, longest: number, palette: Palette): Dot {
   const isAbove = isAboveRoof(point);
   const [x, y] = logs([point.flop_per_byte as number, point.gflop_per_s as number]);
   return {
@@ -164,9 +158,8 @@ function dotOf(point: RoofPoint, longest: number, { palette, picked }: RooflineL
     size: SMALLEST + (LARGEST - SMALLEST) * Math.sqrt(longest ? point.self_us / longest : 0),
     shape: isAbove ? "triangle" : "circle",
     colour: CATEGORY_COLOUR[categoryOf(point.category)],
-    edge: isPicked ? palette.accent : isAbove ? palette.trouble : palette.surface,
-    edgeWidth: isPicked ? 3 : isAbove ? 2 : 1,
-    isFaint: picked !== null && !isPicked,
+    edge: isAbove ? palette.trouble : palette.surface,
+    edgeWidth: isAbove ? 2 : 1,
   };
 }
 

@@ -11,7 +11,6 @@ export const VIEWS: Readonly<Record<string, Part>> = {
   "tf-data": () => import("./input/TfDataPage"),
   "kernel-stats": () => import("./compute/KernelsPage"),
   annotations: () => import("./compute/AnnotationsPage"),
-  "hlo-stats": () => import("./xla/HloPage"),
   "op-profile": () => import("./xla/HloProfilePage"),
   modules: () => import("./compute/ModulesPage"),
   "op-shapes": () => import("./compute/ShapesPage"),

@@ -58,7 +58,14 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
 }
 
 /** Pages that begin with something else than a sentence. */
-const WITHOUT_FINDINGS: readonly ToolName[] = ["overview", "steps", "tf-data", "memory-profile", "memory-viewer"];
+const WITHOUT_FINDINGS: readonly ToolName[] = [
+  "overview",
+  "steps",
+  "tf-data",
+  "hlo-stats",
+  "memory-profile",
+  "memory-viewer",
+];
 
 function Missing({ text }: { text: string }) {
   return (

@@ -3,27 +3,17 @@
 import { useMemo } from "preact/hooks";
 import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
-import {
-  drawable,
-  isAboveRoof,
-  type Roof,
-  type RoofPoint,
-  rate,
-  rooflineChart,
-  usedRoofs,
-} from "../../charts/roofline";
+import { drawable, isAboveRoof, type Roof, type RoofPoint, rooflineChart, usedRoofs } from "../../charts/roofline";
 import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
-import { linkTo, route, setParams } from "../../router";
+import { linkTo, setParams } from "../../router";
 import { docOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { type TableData, toRows } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
-import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
-import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shapesText } from "../shared/names";
@@ -130,7 +120,6 @@ function usualColumns(rows: readonly RowOf<"roofline", "rows">[]): string[] {
 }
 
 function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report" | "sections">) {
-  const params = route.value.params;
   const rows = useRows(tableOf(sections, "rows"), (suffix) => answerAddress("roofline", suffix));
   const all = useMemo(() => (rows.state === "ready" ? toRows<RoofPoint>(rows.data) : []), [rows]);
   const ofKind = useMemo(() => all.filter((point) => point.kind === "op"), [all]);
@@ -143,12 +132,8 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
     () => usedRoofs((report.roofs ?? []).filter((roof) => roof.device === device) as readonly Roof[], points),
     [report, device, points],
   );
-  const picked = points.find((point) => String(point.rank) === params.at) ?? null;
   const look = palette.value;
-  const plot = useMemo(
-    () => rooflineChart(points, roofs, { palette: look, picked: picked?.rank ?? null }),
-    [points, roofs, look, picked],
-  );
+  const plot = useMemo(() => rooflineChart(points, roofs, look), [points, roofs, look]);
   const above = points.filter(isAboveRoof).length;
   const moving = ofKind.filter(
     ({ gflop_per_s, bound_by }) => gflop_per_s === 0 || LINKS.includes(bound_by ?? ""),
@@ -163,7 +148,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
         plot={plot}
         height={420}
         marks={points.length}
-        onPick={(index) => setParams({ at: String(points[index]?.rank) })}
+        onPick={(index) => showRow(points[index]?.rank)}
       />
       <div class="graph-foot flex wrap spread above-m minor">
         <span class="muted">
@@ -171,11 +156,9 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
           {above > 0 &&
             `▲ ${above === 1 ? "one is above a roof: it" : `${above} are above a roof: they`} ` +
               "did less than is counted. "}
-          {onlyInTable(points.length, ofKind.length, { moving, unknown, small })}{" "}
-          {!picked && "Click a mark to see its row."}
+          {onlyInTable(points.length, ofKind.length, { moving, unknown, small })} Click a mark to see its row.
         </span>
       </div>
-      {picked && <Picked point={picked} />}
     </Card>
   );
 }
@@ -193,40 +176,18 @@ function onlyInTable(drawn: number, all: number, others: { moving: number; unkno
     : "";
 }
 
-function Picked({ point }: { point: RoofPoint }) {
-  const showRow = () => {
-    setParams({ "rows.filter": `rank = ${point.rank}` });
-    document.querySelector('[data-table="rows"]')?.scrollIntoView({ behavior: "smooth", block: "center" });
-  };
-  return (
-    <div class="picked" role="status">
-      <strong>{point.name}</strong>
-      <span>{duration(point.self_us / 1e3)}</span>
-      <span class="muted">
-        {rate(point.gflop_per_s)}
-        {point.roof_gflop_per_s !== null && ` of at most ${rate(point.roof_gflop_per_s)}`}
-        {point.efficiency_percent !== null && `, ${percent(point.efficiency_percent)} of its limit`}
-      </span>
-      <button type="button" class="button" onClick={showRow}>
-        Show its row <Icon name="arrow" size={16} />
-      </button>
-      <IconButton
-        icon="close"
-        label="Clear the selection"
-        onClick={() => setParams({ at: null, "rows.filter": null })}
-      />
-    </div>
-  );
+/** A click on a mark leads to its row. */
+function showRow(rank: number | undefined) {
+  setParams({ "rows.filter": `rank = ${rank}` });
+  document.querySelector('[data-table="rows"]')?.scrollIntoView({ behavior: "smooth", block: "center" });
 }
 
 function opLinks(row: number, data: TableData) {
   const [program, name] = [data.columns.program?.[row], data.columns.name?.[row]];
   if (data.columns.kind?.[row] !== "op") return [];
-  const rank = data.columns.rank?.[row];
-  const inChart = { label: "Show in the chart", href: linkTo("roofline", { at: String(rank) }) };
   const inGraph =
     typeof program === "string" && typeof name === "string"
       ? [{ label: "Show in the graph", href: linkTo("graph-viewer", { program, node: name, view: "around" }) }]
       : [];
-  return [inChart, ...inGraph, ...findLinks(row, data)];
+  return [...inGraph, ...findLinks(row, data)];
 }

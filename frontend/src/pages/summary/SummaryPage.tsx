@@ -9,7 +9,6 @@ import { duration, percent } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
 import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
-import { termText } from "../../terms";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard, isMachineBusy } from "../advice/AdviceCard";
@@ -285,7 +284,6 @@ function Verdict({ report, sections }: { report: OverviewReport; sections: Secti
         </p>
       ))}
       {report.partial && <CutOff warnings={report.warnings} />}
-      {report.verdict_text.startsWith("unknown") && <Recorded report={report} sections={sections} />}
       {report.too_large_request && <RequestBar asked={report.too_large_request} />}
       {ended && (filled?.kind?.length ?? 0) > 0 && (
         <HeldBar kinds={filled?.kind ?? []} sizes={filled?.held_bytes ?? []} />
@@ -308,29 +306,6 @@ function CutOff({ warnings }: { warnings: readonly string[] }) {
     </p>
   );
 }
-
-/** Where what limits the program is not known: what is, by the account or else by how long what ran took. */
-function Recorded({ report, sections }: { report: OverviewReport; sections: Sections<"overview"> }) {
-  const columns = tableOf(sections, "step_account")?.columns;
-  const [cause, share, culprit] = [columns?.cause?.[0], Number(columns?.percent?.[0]), columns?.culprit?.[0]];
-  const largest = report.top_ops.filter(({ self_percent: of }) => Number(of) >= TELLING_PERCENT).slice(0, 3);
-  const isKnown = cause && cause !== "unknown" && share >= MOST_OF;
-  const known = `As far as recorded, ${percent(share)} of it is ${termText(String(cause)).toLowerCase()}`;
-  const said = largest.map((op) => `\`${op.name}\` ${percent(Number(op.self_percent))}`).join(", ");
-  if (!isKnown && (report.verdict_cause !== "unknown" || !said)) return null;
-  return (
-    <p class="above-s">
-      <Code
-        text={
-          isKnown ? `${known}${culprit ? `, mostly \`${culprit}\`` : ""}` : `Of the time in ops and ranges: ${said}`
-        }
-      />
-    </p>
-  );
-}
-
-/** In percent: a cause that is most of what was recorded. */
-const MOST_OF = 50;
 
 /** The one line that stands behind the headline and not in the first card as well; that there are no steps stands
  * beside the bar. */

@@ -9,12 +9,14 @@ import { WhatToDo } from "../shared/WhatToDo";
 const TEXTS = { call_site: shortPath };
 
 export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
+  const table = tableOf(sections, "rows");
+  const fields = table.fields.filter(({ role }) => report.hosts.length > 1 || role !== "host");
   return (
     <>
       <Findings lines={report.findings}>
         <WhatToDo />
       </Findings>
-      <TableCard section={tableOf(sections, "rows")} id="syncs" main texts={TEXTS} />
+      <TableCard section={{ ...table, fields }} id="syncs" main texts={TEXTS} />
     </>
   );
 }

@@ -70,7 +70,7 @@ function ownQuestion(tool: ToolEntry): Question {
 }
 
 /** Their place in the rail is known before their data is, since nearly every capture has some. */
-const USUAL = ["overview", "timeline", "advice", "steps", "input-pipeline", "op-stats", "critical-path"];
+const USUAL = ["overview", "timeline", "advice", "trust", "steps", "input-pipeline", "op-stats", "critical-path"];
 
 function isShown(view: View): boolean {
   const { tool } = view;

@@ -17,7 +17,8 @@ import {
   shortRun,
   titleOf,
 } from "../session";
-import { LongName, sentence } from "../ui/basics";
+import { termText } from "../terms";
+import { LongName } from "../ui/basics";
 import { IconButton, SearchBox } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
@@ -98,7 +99,14 @@ interface SessionListProps {
 
 /** The same function each time, so that a list scrolls when it opens and not with every letter of a search. */
 function intoView(button: HTMLButtonElement | null): void {
-  button?.closest("li")?.scrollIntoView({ block: "start" });
+  const row = button?.closest("li");
+  const pane = row?.closest(".menu-pane");
+  row?.scrollIntoView({ block: "start" });
+  // Near the end of the list another row is the first one, and the search box would lie on half of it.
+  const edge = pane?.querySelector(".filter")?.getBoundingClientRect().bottom ?? 0;
+  const boxes = [...(row?.parentElement?.children ?? [])].map((each) => each.getBoundingClientRect());
+  const cut = boxes.find((box) => box.top < edge && box.bottom > edge);
+  if (pane && cut) pane.scrollTop -= edge - cut.top;
 }
 
 /** Likewise: a list that is drawn again leaves the focus where it is. */
@@ -270,7 +278,7 @@ function GlanceFacts({ glance }: { glance: Glance }) {
   const type = glance.device_type && (devices > 1 ? `${devices} × ${glance.device_type}` : glance.device_type);
   return (
     <>
-      <strong>{sentence(glance.limit)}</strong>
+      <strong>{termText(glance.limit)}</strong>
       {glance.step_ms !== null && <span>{`${duration(glance.step_ms)} a step`}</span>}
       <Sparkline times={glance.steps_ms} />
       <span class="muted">{[frameworkName(glance.framework), type].filter(Boolean).join(", ")}</span>

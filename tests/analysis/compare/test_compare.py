@@ -214,6 +214,15 @@ def test_without_steps_the_verdict_is_unknown_and_the_ops_are_totals() -> None:
     assert any("one side has no steps" in note for note in report.notes)
 
 
+def test_captures_are_compared_by_the_figures_of_their_summaries() -> None:
+    before, after = side(NO_STEPS), side(draw("host main | a--a-b----"))
+
+    rows = compare(before, after).table("breakdown").rows
+    for each, name in ((before, "before_ms"), (after, "after_ms")):
+        account = {row["cause"]: row["ms"] for row in each.overview.to_dict()["account"]}
+        assert account and {row["cause"]: row[name] for row in rows if row[name]} == account
+
+
 def test_windows_of_one_length_with_less_work_do_not_tell_which_is_faster() -> None:
     """A recorder that cuts at a time holds less of slower work, in captures that are equally long."""
     report = compared(draw("host main | a--a-b----"), NO_STEPS)

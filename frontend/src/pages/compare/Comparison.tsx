@@ -22,7 +22,7 @@ import { useRows } from "../../table/rows";
 import { Table } from "../../table/Table";
 import { termText } from "../../terms";
 import { tools } from "../../tools";
-import { Card, Failed, Loading, sentence } from "../../ui/basics";
+import { Card, Code, Failed, Loading, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { StackedBars } from "../shared/Bars";
 import { counterName, shapesText, shortKernel, shortPath } from "../shared/names";
@@ -63,6 +63,7 @@ function Differences({ tool }: { tool: string }) {
           about={about}
           section={tableOf(sections, about.id)}
           isAlone={report.tables.length === 1}
+          isKnown={report.verdict !== "unknown"}
         />
       ))}
     </>
@@ -132,7 +133,7 @@ function Verdict({ report, predictions }: { report: CompareReport; predictions: 
   const [head, rest] = cut(report.verdict_text.replaceAll(" -> ", " → "));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
   const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
-  const keep = [...report.notes, ...report.warnings.filter((text) => text.startsWith("before: "))];
+  const keep = [...report.notes, ...report.warnings.filter((text) => /^before: (?!\[)/.test(text))]; // not how a file is read
   return (
     <>
       <p class="compare-line below-l title-size">
@@ -148,7 +149,7 @@ function Verdict({ report, predictions }: { report: CompareReport; predictions: 
         >
           {sentence(head)}
         </strong>
-        {rest}
+        <Code text={rest} />
       </p>
       {predictions.length > 0 && (
         <ul class="compare-notes" aria-label="What the advice predicted">
@@ -194,9 +195,11 @@ interface DifferenceProps {
   section: TableSection | null;
   /** Its heading would repeat that of the page. */
   isAlone: boolean;
+  /** Whether less time is better: not where the sides hold different amounts of work. */
+  isKnown: boolean;
 }
 
-function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
+function Difference({ tool, id, about, section, isAlone, isKnown }: DifferenceProps) {
   const rows = useRows(section, (suffix) => compareAddress(tool, suffix));
   const { before_steps: before, after_steps: after } = about;
   if (!section) return null;
@@ -215,7 +218,7 @@ function Difference({ tool, id, about, section, isAlone }: DifferenceProps) {
       )}
       {rows.state === "loading" && <Loading what={`Fetching ${section.row_count.toLocaleString("en-US")} rows`} />}
       {rows.state === "failed" && <Failed error={rows.error} />}
-      {rows.state === "ready" && <Sides id={id} section={section} data={rows.data} />}
+      {rows.state === "ready" && <Sides id={id} section={section} data={rows.data} isKnown={isKnown} />}
     </>
   );
 }
@@ -236,7 +239,12 @@ function columnsOf({ fields, columns }: TableData): string[] {
 
 const TONE_OF: Readonly<Record<string, "good" | "bad">> = { better: "good", worse: "bad" };
 
-function Sides({ id, section, data }: { id: string; section: TableSection; data: TableData }) {
+interface SidesProps extends Pick<DifferenceProps, "id" | "isKnown"> {
+  section: TableSection;
+  data: TableData;
+}
+
+function Sides({ id, section, data, isKnown }: SidesProps) {
   const few = data.rowCount <= 12;
   const changes = new Set(data.fields.filter((field) => field.role === "change").map((field) => field.name));
   const verdicts = data.columns.verdict ?? [];
@@ -246,11 +254,11 @@ function Sides({ id, section, data }: { id: string; section: TableSection; data:
       title={`${section.title}, compared with ${otherName()}`}
       data={data}
       texts={TEXTS}
-      columns={columnsOf(data)}
+      columns={columnsOf(data).filter((name) => isKnown || name !== "verdict")}
       plain={few}
       height={few ? "all" : "short"}
       tone={(row, field) =>
-        changes.has(field) && data.columns[field]?.[row] !== null && data.columns.cause?.[row] !== "unknown"
+        isKnown && changes.has(field) && data.columns[field]?.[row] !== null && data.columns.cause?.[row] !== "unknown"
           ? (TONE_OF[String(verdicts[row])] ?? null)
           : null
       }

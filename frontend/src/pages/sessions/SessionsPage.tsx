@@ -11,7 +11,7 @@ import { allWords, wordsOf } from "../../people";
 import { linkTo, route, setParams } from "../../router";
 import { listedSessions, recordedAt, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
-import { Failed, Loading, sentence } from "../../ui/basics";
+import { Failed, Loading } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
@@ -163,7 +163,9 @@ function Known({ glance }: { glance: Glance }) {
   const isKnown = cause && cause !== "unknown";
   return (
     <>
-      <td>{sentence(glance.limit)}</td>
+      <td class="sessions-said cut" title={glance.limit}>
+        {termText(glance.limit)}
+      </td>
       <td class="number">{glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}</td>
       <td>
         <Sparkline times={glance.steps_ms} />
@@ -178,7 +180,11 @@ function Known({ glance }: { glance: Glance }) {
             {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>
         )}
-        {!isKnown && <span class="breaks">{glance.advice}</span>}
+        {!isKnown && (
+          <div class="sessions-said cut" title={glance.advice ?? ""}>
+            {glance.advice}
+          </div>
+        )}
       </td>
     </>
   );

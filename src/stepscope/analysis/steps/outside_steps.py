@@ -27,6 +27,7 @@ from stepscope.vocabulary.traits import RangeTrait
 
 _MOST = 0.5  # of the recording, by the word: then the steps are the smaller part
 _OF_ANOTHER_KIND = 10.0  # times the median step: an evaluation that is marked as one, or a step that starts things up
+_WORTH_TAKING = 0.01  # of the recording: shorter calls of the recorder change no sentence
 _MARKS = (EventKind.STEP_MARK, EventKind.DEVICE_STEP)
 
 
@@ -61,10 +62,14 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
     # Of devices alone nothing tells steps from their parts, and Stepscope's own captures wait for steps themselves.
     if steps.source == "none" or not len(counted) or not threads.any() or capture_facts(trace):
         return None
-    recorder = spans_of(trace, np.flatnonzero(recorded & has_trait(trace, trace.events.type, RangeTrait.OF_RECORDER)))
-    recorder -= spans_of(trace, device_rows(trace))
-    whole = _time_recorded(trace, recorded) - recorder
+    whole = _time_recorded(trace, recorded)
     rest = whole - Spans.union(steps.start_ps[counted], np.maximum(steps.until_ps, steps.end_ps)[counted])
+    if rest.total <= _MOST * whole.total:  # nor without the recorder's part, which lies outside
+        return None
+    long = np.flatnonzero(threads & (trace.events.duration_ps > _WORTH_TAKING * whole.total))
+    recorder = spans_of(trace, long[has_trait(trace, trace.events.type[long], RangeTrait.OF_RECORDER)])
+    recorder -= spans_of(trace, device_rows(trace))
+    whole, rest = whole - recorder, rest - recorder
     if rest.total <= _MOST * whole.total:
         return None
     at = int(np.argmax(rest.end - rest.start))

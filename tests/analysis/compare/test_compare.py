@@ -152,6 +152,15 @@ def test_a_slower_step_says_what_rose() -> None:
     assert text == "25.0 % slower (mean 8.00 -> 10.00 ms, ±0.00): input rose by 2.00 ms"
 
 
+def test_what_changed_is_named_with_what_it_is_spent_in() -> None:
+    assert compared(BEFORE, AFTER).changes == ("input -2.00 ms: `IteratorGetNext`, 4.00 ms -> 2.00 ms",)
+    assert compared(UNEVEN, AFTER).changes == (
+        "computation on the host -4.33 ms: `a`, 10.00 ms -> 3.00 ms",
+        "input +2.00 ms: `IteratorGetNext`, 2.00 ms after",
+    )
+    assert compared(BEFORE, BEFORE).changes == ()
+
+
 def test_a_step_of_half_the_time_is_twice_as_fast() -> None:
     half = draw("""
         host main | M0---M1---M2---

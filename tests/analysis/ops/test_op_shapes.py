@@ -103,6 +103,35 @@ def test_all_ops_of_a_line_are_one_row_and_what_has_no_line_is_another():
     assert report(draw("host main | a---")).lines == ()
 
 
+def test_a_gradient_has_the_line_of_its_forward_op_and_all_device_time_counts():
+    sorts = SORTS | {
+        "f": Sort(K.OP, "aten::mm", "Sequence number"),
+        "B": Sort(K.BACKWARD, "MmBackward0", "Sequence number"),
+        "g": Sort(K.OP, "aten::mm"),
+        "n": Sort(K.OP, "nccl:all_reduce"),
+    }
+    found = report(
+        draw("""
+            host main | Y---
+            host main | f7--
+            host main | L1
+            host auto |     B7--n---
+            host auto |     g---L3
+            host auto |     L2
+            gpu0 s7   |  K1-  K2--K3------K4
+        """, sorts)
+    )  # fmt: skip
+
+    assert table(found.lines, "call_site", "device_self_us") == [
+        ("net.py(3): forward", 7000),
+        (None, 10000),  # of the collective, and of a kernel of no op
+    ]
+    assert table(found.call_sites, "name", "call_site", "device_self_us")[:2] == [
+        ("nccl:all_reduce", None, 8000),
+        ("aten::mm", "net.py(3): forward", 7000),
+    ]
+
+
 def test_without_devices_host_time_counts():
     found = report(replace(draw("host main | a--- b-"), framework="pytorch"))
     assert table(found.rows, "name", "percent", "avg_device_us") == [

@@ -53,7 +53,7 @@ function Differences({ tool }: { tool: string }) {
   const { report, sections } = found.data;
   return (
     <>
-      <Verdict report={report} predictions={linesOf(sections, "prediction")} />
+      <Verdict report={report} sections={sections} />
       {report.breakdown && <TwoBars rows={report.breakdown} />}
       {report.tables.map((about, at) => (
         <Difference
@@ -128,9 +128,9 @@ function Elsewhere({ names }: { names: readonly string[] }) {
 
 const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknown: "muted" };
 
-/** The verdict of `stepscope compare`, and the notes on whether the two are comparable. */
-function Verdict({ report, predictions }: { report: CompareReport; predictions: readonly string[] }) {
-  const [head, rest] = cut(report.verdict_text.replaceAll(" -> ", " → "));
+/** The verdict of `stepscope compare`, what changed, and the notes on whether the two are comparable. */
+function Verdict({ report, sections }: { report: CompareReport; sections: readonly Section[] }) {
+  const [head, rest] = cut(arrows(report.verdict_text));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
   const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
   const keep = [...report.notes, ...report.warnings.filter((text) => /^before: (?!\[)/.test(text))]; // not how a file is read
@@ -151,23 +151,27 @@ function Verdict({ report, predictions }: { report: CompareReport; predictions: 
         </strong>
         <Code text={rest} />
       </p>
-      {predictions.length > 0 && (
-        <ul class="compare-notes" aria-label="What the advice predicted">
-          {predictions.map((text) => (
-            <li key={text}>{sentence(text)}</li>
-          ))}
-        </ul>
-      )}
-      {keep.length > 0 && (
-        <ul class="compare-notes" aria-label="Notes">
-          {keep.map((text) => (
-            <li key={text}>{sentence(text)}</li>
-          ))}
-        </ul>
-      )}
+      <Lines label="What changed" lines={linesOf(sections, "changes")} />
+      <Lines label="What the advice predicted" lines={linesOf(sections, "prediction")} />
+      <Lines label="Notes" lines={keep} />
     </>
   );
 }
+
+function Lines({ label, lines }: { label: string; lines: readonly string[] }) {
+  if (!lines.length) return null;
+  return (
+    <ul class="compare-notes" aria-label={label}>
+      {lines.map((text) => (
+        <li key={text}>
+          <Code text={sentence(arrows(text))} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const arrows = (text: string) => text.replaceAll(" -> ", " → ");
 
 /** `20.6 % faster (178 → 141 ms, ±26.6): ...` as its first words and the others. */
 function cut(text: string): [string, string] {

@@ -22,10 +22,11 @@ export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
   const isOfHost = !rows.some((row) => Number(row.device_self_us) > 0) || (by === "line" && isHostLimit());
   const measure = isOfHost ? "host_self_us" : "device_self_us";
+  const placeless: readonly Row[] = by === "line" ? (report.call_sites ?? []).filter((row) => !row.call_site) : [];
   return (
     <>
-      <Findings lines={largestOf(rows, by, measure)} />
-      <Largest rows={rows} table={table} by={by} measure={measure} />
+      <Findings lines={largestOf(rows, placeless, by, measure)} />
+      <Largest rows={rows} placeless={placeless} table={table} by={by} measure={measure} />
       <TableCard
         key={by}
         section={table}
@@ -37,7 +38,7 @@ export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
       />
       {by === "line" && (
         <More title="By op of each line" tables={["sites"]}>
-          <TableCard section={tableOf(sections, "call_sites")} id="sites" texts={TEXTS} />
+          <TableCard section={tableOf(sections, "call_sites")} id="sites" texts={TEXTS} complete={namesAll} />
         </More>
       )}
     </>
@@ -66,7 +67,7 @@ function shareOf(row: Row, rows: readonly Row[], measure: Measure): number {
 }
 
 /** The largest share, and where; empty where nothing ran. */
-function largestOf(rows: readonly Row[], by: "shape" | "line", measure: Measure): string[] {
+function largestOf(rows: readonly Row[], placeless: readonly Row[], by: "shape" | "line", measure: Measure): string[] {
   const named = rows.filter((row) => by === "shape" || row.call_site);
   const largest = [...named].sort((a, b) => Number(b[measure]) - Number(a[measure]))[0];
   if (!largest || !(Number(largest[measure]) > 0)) return [];
@@ -76,19 +77,23 @@ function largestOf(rows: readonly Row[], by: "shape" | "line", measure: Measure)
   const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : "";
   return [
     `\`${name}\` takes ${percent(shareOf(largest, rows, measure))} of ${time}`,
-    ...(rest ? [restText(shareOf(rest, rows, measure), rows, measure)] : []),
+    ...(rest && Number(rest[measure]) > 0 ? [restText(rest, rows, placeless, measure)] : []),
     ...(place ? [`on ${place}`] : []),
   ];
 }
 
-/** What no line is known of, and where to see it; the device time is of what ops launched, see Op for the others. */
-function restText(share: number, rows: readonly Row[], measure: Measure): string {
-  const whole = rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0) / 1e3;
-  const of = measure === "host_self_us" ? "that ops take on the host" : "that devices work for ops";
-  return (
-    `${percent(share)} of the ${duration(whole)} ${of} has no line: gradients and library threads run without ` +
-    "Python; stepscope op-stats has all of it"
-  );
+/** How much has no line, the longest ops of that, and how much of it no op is known of. */
+function restText(rest: Row, rows: readonly Row[], placeless: readonly Row[], measure: Measure): string {
+  const us = (each: Row) => Number(each[measure]);
+  const sum = (of: readonly Row[]) => of.reduce((all, each) => all + us(each), 0);
+  const most = [...placeless].sort((a, b) => us(b) - us(a)).slice(0, 2);
+  const ops = most.filter((each) => us(each) > 0.05 * us(rest));
+  const named = ops.map((each) => `\`${each.name}\` (${duration(us(each) / 1e3)})`);
+  const unknown = us(rest) - sum(placeless);
+  const parts = [...named, ...(unknown > 0.05 * us(rest) ? [`work of no known op (${duration(unknown / 1e3)})`] : [])];
+  const of = measure === "host_self_us" ? "that ops take on the host" : "that devices work";
+  const share = percent(shareOf(rest, rows, measure));
+  return `${share} of the ${duration(sum(rows) / 1e3)} ${of} has no line${parts.length ? `: ${parts.join(", ")}` : ""}`;
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };
@@ -110,14 +115,17 @@ function usual(table: TableSection): string[] {
 
 interface LargestProps {
   rows: readonly Row[];
+  /** Ops that no line is known of: bars beside those of lines. */
+  placeless: readonly Row[];
   table: TableSection;
   by: "shape" | "line";
   measure: Measure;
 }
 
-function Largest({ rows, table, by, measure }: LargestProps) {
+function Largest({ rows, placeless, table, by, measure }: LargestProps) {
   const field = table.fields.find((each) => each.name === measure);
-  const named = rows.filter((row) => (by === "shape" || row.call_site) && Number(row[measure]) > 0);
+  const listed = by === "shape" ? rows : [...rows.filter((row) => row.call_site), ...placeless];
+  const named = listed.filter((row) => Number(row[measure]) > 0);
   const largest = named.sort((a, b) => Number(b[measure]) - Number(a[measure])).slice(0, MOST_BARS);
   if (!field || !largest.length) return null;
   const shown = largest.reduce((sum, row) => sum + shareOf(row, rows, measure), 0);
@@ -127,22 +135,21 @@ function Largest({ rows, table, by, measure }: LargestProps) {
       note="self time; each leads to its calls in the timeline"
       field={field}
       rows={largest.map((row, index) => bar(row, index, measure, by, shareOf(row, rows, measure)))}
-      rest={{ count: rows.length - largest.length, percent: 100 - shown }}
+      rest={{ count: listed.length - largest.length, percent: 100 - shown }}
     />
   );
 }
 
 function bar(row: Row, index: number, measure: Measure, by: "shape" | "line", share: number): RankedRow {
   const onDevice = measure === "device_self_us";
-  const site = shortPath(String(row.call_site ?? ""));
-  const name = by === "shape" ? String(row.name) : site;
+  const name = row.call_site ? shortPath(String(row.call_site)) : String(row.name);
   return {
     key: String(index),
     label: name,
-    note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : null,
+    note: by === "shape" ? shapesText(String(row.input_shapes ?? "")) : row.call_site ? null : NO_LINE,
     ms: Number(row[measure]) / 1e3,
     percent: share,
     colour: CATEGORY_COLOUR[categoryOf(name, onDevice ? "device" : "host")],
-    href: by === "shape" ? findInTimeline(name) : findInTimeline(String(row.call_site)),
+    href: findInTimeline(String(row.call_site ?? row.name)),
   };
 }

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 
+from stepscope.analysis.compare.changes import describe_changes
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.notes import find_notes, other_surroundings
@@ -83,6 +84,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         verdict_text=f"not known which is faster: {windows}"
         if windows
         else verdict_text(found, *samples, breakdown, medians, before.of_captures),
+        changes=tuple(describe_changes(before, after, breakdown)),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
         foretold=compare_predicted(before, after, None if other_surroundings(before, after, True) else gain),

@@ -20,6 +20,7 @@ class CompareReport(Report):
 
     Attributes:
         verdict_text: the difference of the step times in one sentence.
+        changes: the causes that changed most, with what they are spent in.
         difference: the same in figures.
         sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) describe
             the time from step to step, `steps` is the number that count, `input_bound_percent` is that of the overview,
@@ -34,6 +35,7 @@ class CompareReport(Report):
     TOOL: ClassVar[str] = "compare"
 
     verdict_text: str
+    changes: tuple[str, ...]
     difference: StepTimeDifference
     sides: tuple[dict[str, Cell], ...]
     foretold: tuple[dict[str, Cell], ...]
@@ -52,6 +54,7 @@ class CompareReport(Report):
         return {
             "verdict": self.difference.verdict,
             "verdict_text": self.verdict_text,
+            "changes": list(self.changes),
             **{str(side["side"]): {key: side[key] for key in side if key != "side"} for side in self.sides},
             **self.difference.figures,
             "foretold": list(self.foretold),
@@ -64,6 +67,7 @@ class CompareReport(Report):
         """The verdict first, then the tables, each after its sentences."""
         return [
             Prose("verdict", "Verdict", (self.verdict_text,)),
+            Prose("changes", "What changed", self.changes),
             Prose("prediction", "What the advice before predicted", tuple(predicted_lines(self.foretold))),
             Prose("notes", "Notes", self.notes),
             Prose("sides", "Steps", tuple(map(_side_line, self.sides))),

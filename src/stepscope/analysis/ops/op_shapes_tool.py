@@ -20,6 +20,7 @@ from stepscope.analysis.trace import remedies
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text, sites_in_libraries
 from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.model import EventKind, HostTrace, stat_names
@@ -53,7 +54,7 @@ _TIME_FIELDS: tuple[Field, ...] = (
     Field("device_total_us", "us", "time of the device work launched inside it"),
     Field("device_self_us", "us", "time of the device work launched by the op itself"),
     Field("avg_device_us", "us", "device total divided by calls"),
-    Field("percent", "percent", "share of all ops' device self time; without devices, of their host self time"),
+    Field("percent", "percent", "share of the devices' time, as in op-stats; without devices, of all ops' host self time"),
 )
 SHAPE_FIELDS: tuple[Field, ...] = (
     _NAME,
@@ -65,7 +66,12 @@ SHAPE_FIELDS: tuple[Field, ...] = (
 )
 SITE_FIELDS: tuple[Field, ...] = (
     _NAME,
-    Field("call_site", "text", "the line of the program", role=Role.SOURCE),
+    Field(
+        "call_site",
+        "text",
+        "the line of the program, of a gradient that of its forward op; unknown where none was recorded",
+        role=Role.SOURCE,
+    ),
     *_TIME_FIELDS,
 )
 LINE_FIELDS: tuple[Field, ...] = (
@@ -73,7 +79,7 @@ LINE_FIELDS: tuple[Field, ...] = (
         "call_site",
         "text",
         "the line of the program, or of a library's model where the program has one line for nearly everything; "
-        "unknown for ops without one",
+        "unknown for what has none",
         role=Role.SOURCE,
     ),
     *fields_named(_TIME_FIELDS, "calls", "host_self_us", "device_self_us", "percent"),
@@ -96,7 +102,7 @@ LINES = Relation(("call_site",), _MEASURES, order=(*_LONGEST, "call_site"))
 
 @dataclass(frozen=True)
 class OpShapesOfHost:
-    """The part of one host; `host_ps` and `device_ps` are the self times of all ops."""
+    """The part of one host; `host_ps` is the self time of all ops, `device_ps` the time of all device work."""
 
     origin: Origin
     shapes: Counted
@@ -157,8 +163,7 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
     times = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))
     measures = {name: time[rows] for name, time in zip(_MEASURES[1:], times, strict=True)}
     text, name = trace.strings.__getitem__, event_name_rows(trace, rows)
-    sites = _tell_apart(trace, rows, measures["device_self_ps" if device.any() else "host_self_ps"])
-    known = sites >= 0
+    sites = _tell_apart(trace, forward_events(trace, rows), measures["device_self_ps" if device.any() else "host_self_ps"])
     shapes = SHAPES.count(
         {
             "name": (name, text),
@@ -168,10 +173,9 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
         measures,
     )
     by_site = SITES.count(
-        {"name": (name[known], text), "call_site": (sites[known], lambda site: site_text(text(site)))},
-        {measure: time[known] for measure, time in measures.items()},
+        {"name": (name, text), "call_site": (sites, lambda site: site_text(text(site)) if site >= 0 else "")}, measures
     )
-    whole = (int(measures[measure].sum()) for measure in ("host_self_ps", "device_self_ps"))
+    whole = int(measures["host_self_ps"].sum()), int(attribute(trace).time_ps.sum())
     return OpShapesOfHost(origin_of(trace), shapes, by_site, *whole)
 
 
@@ -211,7 +215,8 @@ def merge(partials: Sequence[OpShapesOfHost]) -> OpShapesReport:
         on_device = ops.mean("device_total_ps", "calls") if device else None
         return ops.table(fields, avg_device_us=on_device, percent=ops.share(shared_out, device or host))
 
-    lines = sites.regroup(LINES)
+    placed = [at for at, site in enumerate(sites["call_site"]) if site]
+    lines = sites.take(placed).regroup(LINES)
     outside = {
         "host_self_ps": host - sum(lines["host_self_ps"]),
         "device_self_ps": device - sum(lines["device_self_ps"]),
@@ -224,7 +229,7 @@ def merge(partials: Sequence[OpShapesOfHost]) -> OpShapesReport:
     return OpShapesReport(
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
         rows=table(SHAPE_FIELDS, shapes),
-        call_sites=table(SITE_FIELDS, sites),
+        call_sites=table(SITE_FIELDS, sites) if placed else (),
         lines=(*table(LINE_FIELDS, lines), *([rest] if len(lines) and max(outside.values()) > 0 else [])),
     )
 
@@ -234,7 +239,7 @@ def _warnings(partials: Sequence[OpShapesOfHost], shapes: Merged, sites: Merged)
     recorder = session_recorder([part.origin for part in partials])
     if len(shapes) and not any(shapes["input_shapes"]):
         found.append(f"no shapes were recorded: {remedies.remedy(remedies.SHAPES, recorder)}")
-    if len(shapes) and not len(sites):
+    if len(shapes) and not any(sites["call_site"]):
         found.append(f"no Python calls were recorded: {remedies.remedy(remedies.CALL_SITES, recorder)}")
     left_out = shapes.left_out + sites.left_out
     return [*found, *([f"{left_out:,} rows of ops with the least time are not listed"] if left_out else [])]

@@ -54,7 +54,9 @@ _TIME_FIELDS: tuple[Field, ...] = (
     Field("device_total_us", "us", "time of the device work launched inside it"),
     Field("device_self_us", "us", "time of the device work launched by the op itself"),
     Field("avg_device_us", "us", "device total divided by calls"),
-    Field("percent", "percent", "share of the devices' time, as in op-stats; without devices, of all ops' host self time"),
+    Field(
+        "percent", "percent", "share of the devices' time, as in op-stats; without devices, of all ops' host self time"
+    ),
 )
 SHAPE_FIELDS: tuple[Field, ...] = (
     _NAME,
@@ -163,7 +165,8 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
     times = (trace.events.duration_ps, self_times(trace, counts), device, self_times(trace, counts, device))
     measures = {name: time[rows] for name, time in zip(_MEASURES[1:], times, strict=True)}
     text, name = trace.strings.__getitem__, event_name_rows(trace, rows)
-    sites = _tell_apart(trace, forward_events(trace, rows), measures["device_self_ps" if device.any() else "host_self_ps"])
+    asked = forward_events(trace, rows)
+    sites = _tell_apart(trace, asked, measures["device_self_ps" if device.any() else "host_self_ps"])
     shapes = SHAPES.count(
         {
             "name": (name, text),

@@ -598,6 +598,53 @@ def test_samples_are_kept_of_a_program_that_ends_before_its_time_window(watch, f
     assert re.fullmatch(r"no step was found; samples of the stacks over \d+\.\d s were kept instead", autopilot.outcome)
 
 
+class FakeModule:
+    def _call_impl(self, work):
+        return work()
+
+
+@pytest.mark.parametrize(
+    ("looks", "optimizers", "said"),
+    [
+        # What runs at each look, and whether the program has made an optimizer; what the recorder is told.
+        (["model", "model"], 0, "start discard start"),  # the samples, then the window
+        (["model"], 0, "start"),
+        (["model", "other", "model"], 0, "start"),
+        (["model", "model"], 1, "start"),
+    ],
+)
+def test_a_model_that_nothing_trains_is_not_awaited(watch, fake_recorder, monkeypatch, looks, optimizers, said):
+    base = type("Optimizer", (), {})
+    kept = [type("Sgd", (base,), {"step": SimpleNamespace(hooked=True)}) for _ in range(optimizers)]
+    for name, module in (("torch", {}), ("torch.optim", {"Optimizer": base}), ("torch.nn", {"Module": FakeModule})):
+        monkeypatch.setitem(sys.modules, name, SimpleNamespace(**module))
+    autopilot = watch(patience=30.0)
+    autopilot.watch_from_here(at_once=False)
+    autopilot._run_exclusively(autopilot._open_samples)
+
+    for runs in looks:
+        look = lambda: autopilot.run_on_main(autopilot._look_for_model)  # noqa: E731
+        FakeModule()._call_impl(look) if runs == "model" else look()
+
+    assert (fake_recorder.said(), len(kept)) == (said, optimizers)
+
+
+def test_a_training_that_follows_an_early_window_takes_its_place(watch, fake_recorder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
+    monkeypatch.setattr("stepscope.capture.auto.finders.torch.runs_untrained_model", lambda: True)
+    autopilot = watch(steps=1, skip=1, patience=30.0, stop_after=True)
+    autopilot.watch_from_here(at_once=False)
+    for _ in range(2):
+        autopilot._run_exclusively(autopilot._look_for_model)
+    autopilot._run_exclusively(autopilot._close_window)
+
+    with pytest.raises(SystemExit):
+        steps(autopilot, *[OPTIMIZER] * 3)
+
+    assert fake_recorder.said() == "start save start mark-1 end-1 save"
+    assert [path.name for path in autopilot.paths] == ["profile-2"]
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

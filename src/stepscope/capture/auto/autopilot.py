@@ -4,7 +4,8 @@ The loop of steps reports them, on the thread that runs them.  The first ones ar
 captured.  When another loop takes the place of the one that is captured, what was recorded is saved if that one fell
 silent, and discarded if the new one is more certain.
 If no step is found, a time window is captured instead: at once if no framework is imported, and otherwise after some
-patience; until then samples of the stacks are kept, which show what a program did that ends before.  Steps are worth
+patience; until then samples of the stacks are kept, which show what a program did that ends before.  Where a model of
+PyTorch runs that nothing trains, no step will come, and the window starts early.  Steps are worth
 more than a time window, so a step during the window ends it.  A signal requests a capture of
 the next steps, or of a time window if there are none; during a capture it requests the end of that.  In a program
 without a framework, a time window holds the calls of Python functions, since nothing else can be recorded.
@@ -49,6 +50,8 @@ from stepscope.kernels.untraced import untraced
 _REQUEST_PATIENCE_S = 2.0  # how long a request waits for steps of a program that has had some
 _SAMPLES_AFTER_S = 1.0  # with a framework but no step: shorter programs are not worth it
 _SAMPLES_HZ = 20  # for up to half a minute, in which a program loads its model as well
+# A model of PyTorch that nothing trains runs whenever the program is looked at: it is used as it is, and has no steps.
+_LOOK_FOR_MODEL_S, _MODEL_LOOKS = 0.5, 2
 _RETRY_S = 0.5  # while a program is traced: what its framework records then is not its work
 _LEAST_CALL_US = 10.0  # shorter Python calls are left out of a time window: there are many, and they say little
 _MAIN_PATIENCE_S, _LOOK_S = 0.5, 0.05  # how long the main thread may take to do what it is asked for
@@ -122,6 +125,7 @@ class Autopilot:
         self._window_since = 0.0
         self._awaited_since = self._queued_until_awaited = 0.0  # steps, on the monotonic clock
         self._holds_samples = False  # and nothing else
+        self._model_seen = 0  # looks in a row at which a model ran that nothing trains
         self._source: StepSource | None = None  # whose steps are counted
         self._captured: StepSource | None = None  # whose steps were captured
         self._captured_count = 0
@@ -497,7 +501,7 @@ class Autopilot:
 
     def _open_samples(self) -> None:
         """Samples the stacks until a step or the time window comes.  This disturbs nobody, so any thread may do it."""
-        self._run_later(self._patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
+        self._run_later(_LOOK_FOR_MODEL_S, self._look_for_model)
         if self._runner.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
             return
         options = replace(
@@ -506,6 +510,19 @@ class Autopilot:
         )  # fmt: skip
         self._window = recorder.RECORDER.start_capture(self._open_target, options, yields=True)
         self._window_since, self._holds_samples = time.monotonic(), True
+
+    def _look_for_model(self) -> None:
+        """A model that runs at several looks and that nothing trains has no step to wait for."""
+        from stepscope.capture.auto.finders.torch import runs_untrained_model
+
+        self._model_seen = self._model_seen + 1 if runs_untrained_model() else 0
+        left = self._patience - (time.monotonic() - self._awaited_since)
+        if self._model_seen >= _MODEL_LOOKS and not self._is_launcher():
+            self._open_window()
+        elif left > _LOOK_FOR_MODEL_S:
+            self._run_later(_LOOK_FOR_MODEL_S, self._look_for_model)
+        else:
+            self._run_later(max(left, 0.0), self._open_window_unless_launcher)
 
     def _open_target(self) -> files.Target | None:
         return files.open_target(self._settings.logdir)
@@ -553,8 +570,15 @@ class Autopilot:
             else (f"a window of {seconds:.1f} s was captured")
         )
         self._set_outcome(f"no step was found; {held} instead{_describe_calls(window)}")
+        left = self._patience - (time.monotonic() - self._awaited_since)
+        if self._settings.stop_after and self._model_seen >= _MODEL_LOOKS and left > 0:
+            self._has_captured = False  # a training may follow, whose steps take its place
+            self._run_later(left, self._end_wait)
         if window.place is not None:
             self._report_saved(window.place)
+
+    def _end_wait(self) -> None:
+        self._has_captured = True
 
     def _drop_window(self) -> None:
         window, self._window = self._window, None

@@ -52,6 +52,16 @@ class MadeOptimizers:
             self._loop.expect(OPTIMIZED)
 
 
+def runs_untrained_model() -> bool:
+    """Whether a module is being called on this thread, in a program that has made no optimizer so far."""
+    module = getattr(sys.modules.get("torch.nn"), "Module", None)
+    optimizer = getattr(sys.modules.get("torch.optim"), "Optimizer", None)
+    code = getattr(getattr(module, "_call_impl", None), "__code__", None)
+    if code is None or optimizer is None or not _runs(sys._getframe(1), code):
+        return False
+    return not any(map(_is_used, _find_subclasses(optimizer)))
+
+
 def _is_used(optimizer: Any) -> bool:
     return bool(getattr(vars(optimizer).get("step"), "hooked", False))
 

@@ -201,6 +201,11 @@ def test_positions_that_are_computed_again_for_each_next_one() -> None:
     layers = grown | upper | {"y": _op("gru", "t50.1 c1.1", "4,9,8", "24,8")}
     assert _again(picture, **layers) == {"grown_prefix": 16.0}
 
+    # Where nothing is trained, a round may be a step.
+    picture = "host main | M0-M1-M2-M3-M4-M5-M6-M7-\nhost main | a--b--c--d--e--f--g--h--"
+    grown = {letter: gru(number, number) for number, letter in enumerate("abcdefgh", start=2)}
+    assert _again(picture, **grown) == {"grown_prefix": 24.0}
+
 
 def test_what_makes_a_sequence_position_by_position_samples_the_model() -> None:
     joins = {letter: _op("cat", "", f"4,{number}", "4,1") for number, letter in enumerate("abcdefgh", start=2)}

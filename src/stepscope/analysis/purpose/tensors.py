@@ -19,7 +19,13 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.purpose.autograd import passes_of
-from stepscope.analysis.purpose.computing import computing_of, inside_any, is_passed_over, sequence_numbers
+from stepscope.analysis.purpose.computing import (
+    backward_runs,
+    computing_of,
+    inside_any,
+    is_passed_over,
+    sequence_numbers,
+)
 from stepscope.analysis.purpose.products import describe_empty, kept_of_empty
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
@@ -460,14 +466,18 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
 
 def grown_prefix(trace: HostTrace) -> TensorWork | None:
     """Ops with weights that run over some positions, then over one more from the first one on, and so on: in each round
-    once in each layer with weights of that size."""
+    once in each layer with weights of that size.
+
+    In a training each step has rounds of its own, as its batches may be of any length; where nothing is trained, a
+    round may be a step."""
+    trains = len(backward_runs(trace)) > 0
     chains: dict[tuple[object, ...], list[_Op]] = {}
     found: dict[str, tuple[list[int], float]] = {}
     for op in ops_with_sizes(trace):
         whole, weights = op.first, op.sizes[1:]
         if len(whole) != 3 or not any(len(each) > 1 for each in weights):  # batch, positions, columns
             continue
-        chain = chains.setdefault((op.step, op.name, whole[0], whole[2], weights), [])
+        chain = chains.setdefault((op.step if trains else 0, op.name, whole[0], whole[2], weights), [])
         if chain and whole[1] - chain[-1].first[1] not in (0, 1):
             _note_prefix(found, chain)
             chain.clear()
@@ -484,10 +494,11 @@ def _note_prefix(found: dict[str, tuple[list[int], float]], chain: list[_Op]) ->
     layers = min(map(len, rounds))
     low, high = rounds[0][0].first[1], rounds[-1][0].first[1]
     every = sum(round_[0].first[1] for round_ in rounds)
+    needed = high if rounds[0][0].step == rounds[-1][0].step else len(rounds)  # what came before has its own steps
     what = f"computes positions again: its layers run over {low}, {low + 1}, ... {high} positions from the first one on"
     # More in the last round are of what computes with the whole sequence afterwards.
     rows = [op for round_ in rounds for op in round_[:layers]]
-    _note(found, f"{what}, {every:,} instead of {high:,}", rows, high / every)
+    _note(found, f"{what}, {every:,} instead of {needed:,}", rows, needed / every)
 
 
 def encoded_again(trace: HostTrace) -> TensorWork | None:

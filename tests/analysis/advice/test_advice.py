@@ -732,6 +732,24 @@ def test_a_loop_within_a_graph_whose_ops_hardly_do_more_than_start(starts_ms: in
     assert advise(looping).items[0].kind == kind
 
 
+def test_tiny_ops_are_a_hint_alone_where_most_of_the_step_computes() -> None:
+    sorts = SORTS | {"z": Sort(K.EAGER_EXECUTE, "EagerExecute")}
+    picture = """
+        host main | M0--------M1--------
+        host main | zzzzzzz   zzzzzzz
+        host pool | a-------- a--------
+    """
+    context = context_of(draw(picture, sorts))
+    assert context.work is not None
+    work = replace(context.work, short_ps=16 * MS)
+    tiny = replace(context, framework="tensorflow", hosts=[replace(host, work=work) for host in context.hosts])
+
+    first = advise(tiny).items[0]
+
+    assert (first.kind, first.beside) == ("none", "")
+    assert 'perhaps "Give each call more to compute"' in first.evidence
+
+
 def test_a_function_beside_the_one_that_trains_may_be_needed() -> None:
     sorts = SORTS | {"g": Sort(K.TRACED_FUNCTION, "metric")}
     picture = """

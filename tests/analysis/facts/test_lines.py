@@ -11,11 +11,13 @@ import pytest
 from draw import MS, Sort, draw
 from reporting import context_of
 
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.rules.lines import is_model, is_needed, kind_of
+from stepscope.analysis.advice.rules.lines import is_model, is_needed, kind_of, percent_of_account
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of, usual_rows
+from stepscope.analysis.facts.work import OpShare, WorkFacts, training_program
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -122,6 +124,20 @@ def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
 LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0.0, False)
 
 
+@pytest.mark.parametrize(("file", "percent"), [("a.py", 40.0), ("b.py", None)])
+def test_a_function_has_the_share_that_the_account_of_the_median_step_gives_it(
+    file: str, percent: float | None
+) -> None:
+    """Which is more than that of all time, where a few long steps hold something else."""
+    context = context_of(draw("host main | M0--------M1--------\nhost main | x---------x---------", SORTS))
+    account = context.account
+    assert account is not None
+    culprit = Culprit("f", file, 1, None, None, 4, 4 * MS)
+    account = replace(account, rows=(replace(account.rows[0], culprit=culprit),))
+
+    assert percent_of_account(replace(context, hosts=[replace(context.hosts[0], account=account)]), LINE) == percent
+
+
 def test_what_goes_over_far_more_rows_than_the_step_trains_on_is_said_though_its_result_is_needed() -> None:
     context = SimpleNamespace(work=SimpleNamespace(rows=64))
     draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True)
@@ -170,6 +186,24 @@ def test_a_function_that_most_samples_of_the_training_show_holds_it_however_litt
 def test_a_function_needs_samples_beside_the_training() -> None:
     assert names(sampled("   q  ", "   q  ", "  qq  ", *["      "] * 3)) == []
     assert names(sampled("   q  ", "   qq ", "   qq ", *["      "] * 3)) == [("on_step", "")]
+
+
+def test_a_sample_amid_the_steps_that_does_not_show_a_function_tells_it_from_the_loop() -> None:
+    """One at an edge does not: it may be of what runs before or after the loop."""
+    assert names(sampled("qqqqqq", "qq qqq", "qqqqqq")) == [("on_step", "")]
+    assert names(sampled("qqqqqq", "qqqqqq", "qqqqq ")) == []
+
+
+@pytest.mark.parametrize(("training", "found"), [(["jit_update"], "jit_update"), ([], "jit_act")])
+def test_of_many_programs_the_one_with_a_backward_pass_trains_however_long_others_are(
+    training: list[str], found: str
+) -> None:
+    small = [OpShare(f"jit_{name}", 10, 1) for name in "abcdefgh"]
+    work = WorkFacts(self_ps=108, modules=[OpShare("jit_act", 90, 70), OpShare("jit_update", 9, 30), *small])
+
+    program = training_program(replace(work, training=training), is_named=False)
+
+    assert program is not None and program.name == found
 
 
 @pytest.mark.parametrize(

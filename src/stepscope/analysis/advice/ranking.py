@@ -23,7 +23,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules.lines import is_model
+from stepscope.analysis.advice.rules.lines import is_model, percent_of_account
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -498,7 +498,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         return True  # nobody's Python: that of the framework between its ops
     if line is not None:
         is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
-        return context.percent(advice.part_ms or 0.0) < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
+        share = max(context.percent(advice.part_ms or 0.0), percent_of_account(context, line) or 0.0)
+        return share < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
     row = row_of_change(account, causes_shortened(advice))
     has_cause = advice.change in CAUSES or advice.kind in CAUSES_OF_CLASS
     if not has_cause or row is None:

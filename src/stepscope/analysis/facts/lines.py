@@ -46,8 +46,8 @@ from stepscope.analysis.facts.work import (
     OPS_OF_A_PROGRAM,
     OpShare,
     module_of,
-    split_programs,
     sum_by_name,
+    training_program,
     work_events_of,
     work_of,
 )
@@ -219,11 +219,11 @@ def _find_lines(trace: HostTrace) -> list[_Found]:
     training, own = _find_training(trace, loop), list[tuple[int, LoopFunction]]()
     # Code outside of functions is a frame for each of its lines, so that no single frame may show all of them.
     samples = distinct(np.concatenate([each.samples for each in functions]))
-    all_samples, training_samples = len(samples), samples[training.spans.overlap_ps(samples, samples + 1) > 0]
+    training_samples = samples[training.spans.overlap_ps(samples, samples + 1) > 0]
     quiet = seen - _contention(trace)  # what others take of the machine makes no function small
     for each in functions:
         ps = ((each.spans - training.spans) & quiet).total
-        if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, all_samples):
+        if ps < LEAST_OF_STEP * quiet.total or _is_loop(trace, each, samples):
             continue
         if len(each.samples) and len(np.setdiff1d(each.samples, training_samples)) < _FEWEST_SAMPLES:
             continue
@@ -300,11 +300,13 @@ def _is_line_of_loop(line: LineFacts) -> bool:
     return line.name == CODE_OF_MODULE and line.share("python") < _COMPUTES
 
 
-def _is_loop(trace: HostTrace, function: LoopFunction, all_samples: int) -> bool:
+def _is_loop(trace: HostTrace, function: LoopFunction, samples: I64) -> bool:
     """Whether a function runs the loop over steps, as far as is known: one of its calls holds a step, or all samples of
-    the stack show it but for one that an edge may have; too few samples show nothing."""
+    the stack show it but for one at an edge; too few samples show nothing."""
     if len(function.samples):
-        return len(function.samples) < _FEWEST_SAMPLES or all_samples - len(function.samples) < _OTHERS
+        others = np.flatnonzero(~np.isin(samples, function.samples))
+        is_at_edge = len(others) < _OTHERS and np.isin(others, (0, len(samples) - 1)).all()
+        return bool(len(function.samples) < _FEWEST_SAMPLES or is_at_edge)
     start, length = trace.events.start_ps[function.calls], forest(trace).extent_ps[function.calls]
     return bool(holds_step(trace, start, start + length).any())
 
@@ -440,16 +442,13 @@ def _updates(trace: HostTrace, loop: LoopTime, backward: I64) -> I64:
 
 
 def _calls_that_train(trace: HostTrace, loop: LoopTime) -> I64:
-    """Calls by the loop's thread of the compiled program that trains: the one that `split_programs` names, else those
-    whose names say training, else the one that computes for most of the time: rows of events."""
+    """Calls by the loop's thread of the compiled program that trains, else those whose names say training: rows of
+    events."""
     rows, work = loop.starts, work_of(trace)
     types = used_rows(trace.events.type[rows], len(trace.event_types))
     names = dict(zip(types.tolist(), type_names(trace, types), strict=True))
-    main, _ = split_programs(work)
     named = [type_ for type_, name in names.items() if is_training_function(name)]
-    longest = max(work.modules, key=lambda module: module.total_ps, default=None)
-    if main is None and longest is not None and 2 * longest.total_ps > work.self_ps:
-        main = longest if not named or is_training_function(function_of_program(module_of(longest))) else None
+    main = training_program(work, is_named=bool(named))
     wanted = function_of_program(module_of(main)) if main is not None else ""
     mine = [type_ for type_, name in names.items() if wanted and function_of_call(name) == wanted]
     calls = int(np.isin(trace.events.type[rows], mine).sum())

@@ -31,7 +31,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.copies import KINDS_OF_COPIES, kind_of_copy
-from stepscope.vocabulary.jax import is_backward, is_product
+from stepscope.vocabulary.jax import function_of_program, is_backward, is_product
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.python import is_training_function
@@ -556,6 +556,24 @@ def split_programs(work: WorkFacts) -> tuple[OpShare | None, list[OpShare]]:
     if training:  # a program without products is not a forward pass: it updates weights, or counts
         beside = [module for module in beside if module.name in work.multiplying]
     return main, beside
+
+
+def training_program(work: WorkFacts, is_named: bool) -> OpShare | None:
+    """The program that trains: as `split_programs` has it; of many programs the longest of those with a backward pass,
+    else the one that computes for most of the time.
+
+    Args:
+        is_named: the name of a call says training: then the longest program has to be of such a name.
+    """
+    main, _ = split_programs(work)
+    longest = max(work.modules, key=lambda module: module.total_ps, default=None)
+    if main is not None or longest is None:
+        return main
+    backward = [module for module in work.modules if module.name in work.training]
+    if backward:
+        return max(backward, key=lambda module: module.total_ps)
+    is_known = not is_named or is_training_function(function_of_program(module_of(longest)))
+    return longest if is_known and 2 * longest.total_ps > work.self_ps else None
 
 
 def ops_of_programs(trace: HostTrace, programs: list[OpShare]) -> I64:

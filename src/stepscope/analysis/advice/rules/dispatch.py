@@ -229,6 +229,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         title="Give each call more to compute",
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
         unknown="ops of one size do not show how their time grows with the batch",
+        is_indication=not comes_again and 100.0 * context.cause_share("host_compute") > _MOST_PERCENT,
         parts=("starts",),
         actions=(*at_once, *actions_for(context.framework, _BATCH)),
         rows=_evidence_rows(context),

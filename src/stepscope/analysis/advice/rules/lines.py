@@ -182,6 +182,8 @@ def _find(context: Context) -> Finding | None:
         title = _CHEAPER
     elif kind == "redundant_compute" and not _is_evaluation(line):
         title = _LESS
+        if line.statement is not None and line.statement.called and work_of(line) is not None:
+            title, what = _CHEAPER, f"{line.statement.called} ({line.where}, in {line.name})"
     return Finding(
         part_ms=part,
         id=f"line.{kind}",
@@ -243,11 +245,21 @@ def _share_of(context: Context, line: LineFacts) -> str:
     """`68.1 % of each step`; of the long step that the account is of, where it names the function as a culprit."""
     account, step = context.account, "each step"
     if account is not None and account.has_steps and not account.is_median:
-        culprits = [row.culprit for row in account.rows if row.culprit is not None]
-        if own_ps := sum(each.ps for each in culprits if (each.file, each.line) == (line.file, line.line)):
-            return f"{account.percent(own_ps):.1f} % of {account.each_step}"
+        if percent := percent_of_account(context, line):
+            return f"{percent:.1f} % of {account.each_step}"
         step = "the average step"  # a function's time is that of all steps
-    return f"{context.percent(line.own_ps / MS / context.quiet):.1f} % of {step}"
+    share = context.percent(line.own_ps / MS / context.quiet)
+    if account is not None and (percent_of_account(context, line) or 0.0) > 2 * share:  # a few long steps hold others
+        share, step = percent_of_account(context, line) or share, account.each_step
+    return f"{share:.1f} % of {step}"
+
+
+def percent_of_account(context: Context, line: LineFacts) -> float | None:
+    """The share of the step that the account is of, where it names the function as a culprit."""
+    account = context.account
+    culprits = [row.culprit for row in account.rows if row.culprit is not None] if account is not None else []
+    own_ps = sum(each.ps for each in culprits if (each.file, each.line) == (line.file, line.line))
+    return account.percent(own_ps) if account is not None and own_ps else None
 
 
 def work_of(line: LineFacts) -> Work | None:

@@ -205,7 +205,10 @@ export function counted(count: number, noun: string): string {
   return `${count.toLocaleString("en-US")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-/** `8 hosts`, or `8 ranks` where that is how they are called: several may run on one machine. */
+/** `8 hosts`, `8 ranks` where that is how they are called, or `8 processes of one host`. */
 export function placesText(names: readonly string[]): string {
-  return `${names.length} ${names.every((name) => /^rank[ _-]?\d+$/.test(name)) ? "ranks" : "hosts"}`;
+  if (names.length > 1 && names.every((name) => /^rank[ _-]?\d+$/.test(name))) return `${names.length} ranks`;
+  const machines = new Set(names.map((name) => name.replace(/_\d+$/, "").replace(/_rank\d+$/, ""))).size;
+  if (machines === names.length) return counted(machines, "host");
+  return `${names.length} processes of ${machines === 1 ? "one host" : counted(machines, "host")}`;
 }

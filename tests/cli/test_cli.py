@@ -534,10 +534,7 @@ def test_a_profile_without_steps_leads_to_how_they_are_recorded(tmp_path: Path, 
     assert run(["summary", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert "do first   record again, with the missing data" in lines
-    assert (
-        "           - step marks: put `with stepscope.step(i):` around what repeats, a training step or a request"
-        in lines
-    )
+    assert any(line.startswith("           - step marks: ") for line in lines)
     assert len(lines) <= 10
 
 

@@ -222,7 +222,7 @@ def test_each_page_without_content_is_told_with_the_reason_and_the_remedy(tmp_pa
     )
     assert not {"page overview", "page steps"} & set(found)
     assert all(state == "note" and reason.startswith("empty: ") and remedy for state, reason, remedy in found.values())
-    assert "host_tracer_level=2" in found["page op-stats"][2]
+    assert "shows nothing of the host" in found["page op-stats"][2]
     assert "stepscope prove" in found["page proofs"][2]
 
 

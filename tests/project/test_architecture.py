@@ -186,7 +186,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 6_675,
     "cli": 4160,  # 387 of them answer from memory
     "facts": 4_290,
-    "steps": 4_470,  # time outside of the steps
+    "steps": 4_475,  # time outside of the steps
     "trace": 3_930,  # remedies by who recorded
     "ops": 2_480,
     "sql": 2_730,

@@ -2,7 +2,7 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
-import { bytes, cellText, counted, duration, when } from "../format";
+import { bytes, cellText, counted, duration, placesText, when } from "../format";
 import { allWords, mayLabel, type Words, wordsOf } from "../people";
 import { linkTo } from "../router";
 import {
@@ -154,7 +154,7 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
               <span class="muted minor breaks">
-                {when(recordedAt(each))} · {counted(each.hosts.length, "host")} · {bytes(each.bytes)} ·{" "}
+                {when(recordedAt(each))} · {placesText(each.hosts)} · {bytes(each.bytes)} ·{" "}
                 {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
             </button>

@@ -12,7 +12,8 @@ export interface Glance {
   readonly verdict: string;
   /** The verdict's first words, as its page begins. */
   readonly limit: string;
-  readonly host_count: number;
+  /** How many hosts, processes or ranks it is of. */
+  readonly hosts: string;
   readonly cause?: string | null;
   readonly cause_percent?: number | null;
   /** What to do first. */

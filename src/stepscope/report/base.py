@@ -30,6 +30,7 @@ class Report:
         hosts: names of the hosts that the report covers.
         warnings: what a reader must know to trust the report, one sentence each.
         partial: whether a part of the recording was missing or damaged.
+        recorder: who recorded it, a key of the tables of remedies.
         unmatched: the conditions that no row of the main list meets; empty if rows are left or no condition was given.
     """
 
@@ -40,6 +41,7 @@ class Report:
     hosts: tuple[str, ...]
     warnings: tuple[str, ...]
     partial: bool
+    recorder: str = ""
     unmatched: str = ""
 
     def body(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from stepscope.report.base import encode_json
 from stepscope.report.charts import draw_curve
 from stepscope.report.drawing import Drawing, to_svg
 from stepscope.vocabulary.categories import CATEGORY_RULES
+from stepscope.vocabulary.workers import describe_workers
 from stepscope.web.api_tools import report_answer, section_json
 from stepscope.web.parts import part_scripts
 
@@ -112,9 +113,8 @@ def _table(profile: LoadedProfile, tool: str, section: str, heading: str) -> Ite
 
 
 def _facts(profile: LoadedProfile, overview: OverviewReport) -> str:
-    count = len(profile.hosts)
     named = (overview.environment["framework"], overview.environment["device_type"])
-    return " · ".join([*(str(fact) for fact in named if fact), f"{count} host{'' if count == 1 else 's'}"])
+    return " · ".join([*(str(fact) for fact in named if fact), describe_workers(overview.hosts)])
 
 
 def _head(profile: LoadedProfile, overview: OverviewReport) -> Iterator[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from stepscope.vocabulary.patterns import Pattern
 
 _PROCESS = Pattern(r"_\d+$")
 _RANK = Pattern(r"_rank\d+$")
+_NUMBERED_RANK = Pattern(r"(?i)rank[ _-]?\d+")
 _PLACE_IN_JOB = Pattern(
     r"(?i)(?:\[?\d+\]?|(?:(?:local|global)[_ -]?)?(?:rank|worker|process|proc|replica|task|gpu|npu)[_ -]?\d*)"
 )
@@ -23,7 +24,16 @@ def machine_of(worker: str) -> str:
     return _RANK.sub("", without_process(worker))
 
 
-def count_machines(workers: Iterable[str]) -> int | None:
-    """How many machines some workers run on; None if a name tells only the place in the job, such as `rank 0`."""
-    machines = {machine_of(worker) for worker in workers}
-    return None if any(_PLACE_IN_JOB.fullmatch(machine) for machine in machines) else len(machines)
+def describe_workers(workers: Sequence[str]) -> str:
+    """How many hosts, processes of them or ranks some workers are.
+
+    >>> describe_workers(["a", "b"]), describe_workers(["a_17", "a_18"]), describe_workers(["rank 0", "rank 1"])
+    ('2 hosts', '2 processes of one host', '2 ranks')
+    """
+    count, machines = len(workers), {machine_of(worker) for worker in workers}
+    names_places = any(map(_PLACE_IN_JOB.fullmatch, machines))  # such as `rank 0`: of which machine is not known
+    if count == 1 or (count == len(machines) and not names_places):
+        return f"{count} host{'' if count == 1 else 's'}"
+    if names_places:
+        return f"{count} {'ranks' if all(map(_NUMBERED_RANK.fullmatch, workers)) else 'processes'}"
+    return f"{count} processes of {'one host' if len(machines) == 1 else f'{len(machines)} hosts'}"

@@ -20,6 +20,7 @@ from stepscope.cache import Cache, cache_key
 from stepscope.errors import StepscopeError
 from stepscope.formats import store
 from stepscope.runs import describe_overview
+from stepscope.vocabulary.workers import describe_workers
 
 if TYPE_CHECKING:
     from stepscope.report import Report
@@ -92,7 +93,7 @@ def glance_of(report: Report) -> Glance:
     every = -(-len(steps) // MOST_STEPS) or 1
     step = overview.get("account_step") or {}
     long_ms = None if step.get("is_median", True) else step.get("ms")  # of which the share is, not of the median
-    said = {"limit": overview["verdict_text"].partition(":")[0], "host_count": len(overview["hosts"])}
+    said = {"limit": overview["verdict_text"].partition(":")[0], "hosts": describe_workers(overview["hosts"])}
     return devices | describe_overview(overview) | said | {"steps_ms": steps[::every], "long_step_ms": long_ms}
 
 

@@ -215,7 +215,7 @@ def test_what_a_capture_lacks(picture: str, missing: set[str]) -> None:
         ("pytorch", "with_stack=True", "profile_memory=True"),
         ("tensorflow", "python_tracer_level=1", "host_tracer_level=2"),
         ("jax", "python_tracer_level=1", "host_tracer_level=2"),
-        ("", "stepscope run SCRIPT", "PyTorch with profile_memory=True"),
+        ("", "stepscope run SCRIPT", "its framework's own profiler"),
     ],
 )
 def test_what_a_capture_lacks_is_recorded_with_the_options_of_its_framework(
@@ -389,10 +389,10 @@ def test_steps_that_stall_are_named(steps: str, said: str, short: str) -> None:
         ("rank_0", "1 host, CPU"),
         ("34.83.195.179_6003 34.83.195.180_6003", "2 hosts, CPU"),
         ("host0000 host0001", "2 hosts, CPU"),
-        ("vm vm_26401", "1 host, 2 processes, CPU"),
-        ("a_rank0 a_rank1 b_rank2 b_rank3", "2 hosts, 4 processes, CPU"),
-        ("rank0 rank1", "2 processes, CPU"),
-        ("job_rank0_7 job_rank1_8", "1 host, 2 processes, CPU"),
+        ("vm vm_26401", "2 processes of one host, CPU"),
+        ("a_rank0 a_rank1 b_rank2 b_rank3", "4 processes of 2 hosts, CPU"),
+        ("rank0 rank1", "2 ranks, CPU"),
+        ("job_rank0_7 job_rank1_8", "2 processes of one host, CPU"),
     ],
 )
 def test_hosts_are_machines_and_processes_are_processes(workers: str, said: str) -> None:

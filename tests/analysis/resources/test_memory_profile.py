@@ -482,7 +482,7 @@ def test_memories_of_equal_names_on_two_hosts_stay_apart() -> None:
         ),
         ("jax", "on GPUs and TPUs record with host_tracer_level=2 or more; JAX records none on CPUs"),
         ("pytorch", "record with torch.profiler.profile(profile_memory=True)"),
-        ("", "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True"),
+        ("", "record the program with its framework's own profiler"),
     ],
 )
 def test_a_profile_without_allocations_says_how_to_record_them(framework: str, remedy: str) -> None:

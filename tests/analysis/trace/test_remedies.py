@@ -15,15 +15,15 @@ import stepscope
 from stepscope.analysis.trace.remedies import TABLES, recorder_of, remedy
 from stepscope.model import EventKind as K
 
-_TORCH, _XLA = {"pytorch", "mps", "npu", "xpu", "hpu"}, {"tensorflow", "jax"}
+_TORCH, _XLA = {"pytorch", "mps", "npu", "xpu", "hpu", "stepscope"}, {"tensorflow", "jax"}
 # Words of an advice or remedy, and whose recordings may be told so.
 _BELONGS = {
     "torch.profiler": _TORCH,
     "ProfilerActivity": _TORCH,
-    "ProfilerOptions": {*_TORCH, *_XLA, "python"},
+    "ProfilerOptions": {*_XLA, "python", "stepscope"},
     "torch.mps": {"mps"},
     "torch_npu": {"npu"},
-    "CUPTI": {"pytorch", *_XLA, "python"},
+    "CUPTI": {"pytorch", "stepscope", *_XLA, "python"},
     "schedule(skip_first": _TORCH,
     "profile_batch": {"tensorflow"},
     "nsys ": {"nsight"},

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { type SessionInfo, type TableSection, useResource } from "../../api";
 import { colourOfCause } from "../../design/causes";
 import { palette } from "../../design/theme";
-import { bytes, duration, percent, UNKNOWN, when } from "../../format";
+import { bytes, duration, percent, placesText, UNKNOWN, when } from "../../format";
 import { awaited, type Glance, useGlance } from "../../frame/glances";
 import { FORMATS, frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
@@ -144,7 +144,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
           {awaited.value.has(info.id) ? "is being read" : "open it to read it"}
         </td>
       )}
-      <td class="number">{glance?.host_count ?? info.hosts.length}</td>
+      <td class="number">{(glance?.hosts ?? placesText(info.hosts)).replace(/ hosts?$/, "")}</td>
       <td>
         {frameworkName(glance?.framework) || (
           <span class="muted">

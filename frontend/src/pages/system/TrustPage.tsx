@@ -1,18 +1,16 @@
 /** Whether the recording can be trusted: each doubt with what it does and what to do, what is missing, the checks. */
-import { type Doubt, type ToolAnswer, useResource } from "../../api";
+import type { Doubt, ToolAnswer } from "../../api";
 import { counted } from "../../format";
-import { answerAddress, session } from "../../session";
+import { session } from "../../session";
 import { Card, Code, sentence } from "../../ui/basics";
 import { Icon } from "../../ui/icons";
 import { DoubtList } from "../shared/Doubts";
 import { Findings } from "../shared/Findings";
-import type { OverviewReport } from "../shared/reports";
 import "./trust.css";
 
 export default function Trust({ report }: ToolAnswer<"trust">) {
   const doubts = session.value?.doubts ?? [];
-  const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
-  const missing = overview.state === "ready" ? overview.data.report.missing : [];
+  const missing = report.missing ?? [];
   const checks = report.checks ?? [];
   const repairs = report.repairs ?? [];
   const [holds, untold] = ["yes", "unknown"].map((state) => checks.filter((row) => row.holds === state));
@@ -30,7 +28,7 @@ export default function Trust({ report }: ToolAnswer<"trust">) {
         <Card title="Not recorded" note="and how to record it">
           <ul class="trust-list">
             {missing.map(({ what, remedy }) => (
-              <Line key={what} icon="help" strong={what} text={remedy} />
+              <Line key={what} icon="help" strong={String(what)} text={String(remedy)} />
             ))}
           </ul>
         </Card>

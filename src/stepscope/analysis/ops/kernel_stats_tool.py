@@ -16,9 +16,11 @@ from stepscope.analysis.ops import device_use, launches
 from stepscope.analysis.ops.launches import STREAM_FIELDS
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import OpName, Shares, attribute, event_name_rows, shares
+from stepscope.analysis.trace.devices_told_of import is_device_told_of
 from stepscope.analysis.trace.grouping import KERNELS
 from stepscope.analysis.trace.kernel_facts import launches_of
-from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
+from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, remedy
 from stepscope.model import HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import I32, I64, Groups
 from stepscope.records import dataclass
@@ -189,7 +191,8 @@ def partial(trace: HostTrace) -> KernelsOfHost:
         kernels=_count_kernels(trace, found.rows[among], found.op[among], found.ops),
         streams=launches.launches_of_streams(trace),
         attributed=shares(trace, among),
-        devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()}),
+        devices=sorted({PlaneKind(trace.planes.kind[plane]).name for plane in trace.device_planes()})
+        or [PlaneKind.GPU.name] * is_device_told_of(trace),
         uses=device_use.device_rows(trace),
     )
 
@@ -311,7 +314,5 @@ def _explain_empty(partials: Sequence[KernelsOfHost]) -> str:
         return "no kernels: no device took part in this run; stepscope op-stats shows the ops on the host"
     if "GPU" not in devices:
         return "no kernels: a TPU runs ops, not kernels; stepscope op-stats shows them"
-    return (
-        "no kernels: the profile names GPUs but contains none of their work; record with "
-        "ProfilerOptions(device_tracer_level=1) while the device works"
-    )
+    how = remedy(DEVICE_ACTIVITY, session_recorder([part.origin for part in partials]))
+    return f"no kernels: a GPU took part but none of its work was recorded; {how}"

@@ -35,7 +35,6 @@ from stepscope.report import (
     Table,
     as_table,
     fields_named,
-    not_in_json,
     percent,
     round_us,
 )
@@ -100,7 +99,6 @@ class ModulesReport(Report):
 
     unassigned_device_us: float
     rows: Table = as_table("Modules", FIELDS, lambda report: _empty(report.recorder), _PARTS, _indent_name)
-    recorder: str = not_in_json("")
 
 
 COMPARABLES = (
@@ -197,7 +195,6 @@ def merge(partials: Sequence[ModulesOfHost]) -> ModulesReport:
         **header([part.origin for part in partials], warnings),
         rows=_list_modules(found),
         unassigned_device_us=round_us(sum(part.unassigned_ps for part in partials)),
-        recorder=recorder,
     )
 
 

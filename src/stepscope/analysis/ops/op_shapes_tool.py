@@ -86,7 +86,6 @@ LINE_FIELDS: tuple[Field, ...] = (
     ),
     *fields_named(_TIME_FIELDS, "calls", "host_self_us", "device_self_us", "percent"),
 )
-_EMPTY = "no ops were recorded on the host: record with ProfilerOptions(host_tracer_level=2)"
 _NO_LINES = "no Python calls were recorded"
 
 
@@ -122,7 +121,7 @@ class OpShapesReport(Report):
 
     TOOL: ClassVar[str] = "op-shapes"
 
-    rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, _EMPTY)
+    rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, lambda report: _empty(report.recorder))
     call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
     lines: Table = as_table("Lines of the program", LINE_FIELDS, _NO_LINES)
 
@@ -155,6 +154,10 @@ COMPARABLES = (
         empty="neither side has ops on the host",
     ),
 )
+
+
+def _empty(recorder: str) -> str:
+    return f"no ops were recorded on the host: {remedies.remedy(remedies.HOST_ACTIVITY, recorder)}"
 
 
 def partial(trace: HostTrace) -> OpShapesOfHost:

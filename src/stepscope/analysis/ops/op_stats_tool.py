@@ -21,8 +21,9 @@ from stepscope.analysis.ops.op_sides import OPS, RecordedPeaks, count_ops, host_
 from stepscope.analysis.trace import attribution
 from stepscope.analysis.trace.attribution import Shares, shares
 from stepscope.analysis.trace.op_work import device_calls, device_idle, device_work, host_work
-from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.analysis.trace.program_facts import TracedGraph, traced_graphs
+from stepscope.analysis.trace.remedies import HOST_ACTIVITY, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -363,10 +364,10 @@ def _shorten_name(row: Row) -> Row:
     return row if "/" in str(row["name"]) else row | {"name": brief(str(row["name"]))}
 
 
-_EMPTY = (
-    "no ops: neither host nor device recorded any; record with ProfilerOptions(host_tracer_level=2) and, on a GPU or "
-    "TPU, device_tracer_level=1"
-)
+def _empty(recorder: str) -> str:
+    return f"no ops: neither host nor device recorded any; {remedy(HOST_ACTIVITY, recorder)}"
+
+
 _NO_GRAPHS = "no graphs: captures by Stepscope list the functions that TensorFlow traced"
 
 
@@ -377,7 +378,7 @@ class OpStatsReport(Report):
     TOOL: ClassVar[str] = "op-stats"
     SCHEMA_VERSION: ClassVar[int] = 2
 
-    rows: Table = as_table("Ops", FIELDS, _EMPTY, _PARTS, _shorten_name)
+    rows: Table = as_table("Ops", FIELDS, lambda report: _empty(report.recorder), _PARTS, _shorten_name)
     idle: Table = as_table("Idle time", IDLE_FIELDS, "no idle time")
     distributions: Table = as_table("Self time by type and by op", DISTRIBUTION_FIELDS, "no ops", brief=_shorten_name)
     graphs: Table = as_table("Graphs that the program traced", GRAPH_FIELDS, _NO_GRAPHS)
@@ -435,7 +436,7 @@ def merge(partials: Sequence[OpsOfHost]) -> OpStatsReport:
 
 def _warnings(partials: Sequence[OpsOfHost], sides: Sequence[OpSide]) -> list[str]:
     if not any(len(side.ops) for side in sides):
-        return [_EMPTY]
+        return [_empty(session_recorder([part.origin for part in partials]))]
     stand_ins = dict.fromkeys(part.stand_in for part in partials if part.stand_in)
     found = [f"a host recorded no ops: {what} are listed instead" for what in stand_ins]
     for side in sides:

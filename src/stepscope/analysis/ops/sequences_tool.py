@@ -20,6 +20,7 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import KERNELS, OPS, enclosing_events
 from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, remedy
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, Groups
 from stepscope.records import dataclass
@@ -71,9 +72,11 @@ STREAM_FIELDS: tuple[Field, ...] = (
     _FIGURES[-1],
 )
 _EMPTY = "no op launches two kernels or more"
-_NONE = (
-    "no kernel sequence repeats: if a GPU took part, record several steps with ProfilerOptions(device_tracer_level=1)"
-)
+
+
+def _no_sequence(report: Report) -> str:
+    how = remedy(DEVICE_ACTIVITY, report.recorder)
+    return f"no kernel sequence repeats: if a GPU took part, record several steps; {how}"
 
 
 _MEASURES = ("count", "host_ps", "device_ps", "launches_saved")
@@ -109,7 +112,7 @@ class SequencesReport(Report):
     TOOL: ClassVar[str] = "sequences"
 
     ops: Table = as_table("Kernels of one op", OP_FIELDS, _EMPTY, brief=_shorten_names)
-    rows: Table = as_table("Sequences on streams", STREAM_FIELDS, _NONE, brief=_shorten_names)
+    rows: Table = as_table("Sequences on streams", STREAM_FIELDS, _no_sequence, brief=_shorten_names)
 
 
 COMPARABLES = (

@@ -54,7 +54,7 @@ from stepscope.report import (
     shorten_name,
 )
 from stepscope.report.columns import rows_in_ms
-from stepscope.vocabulary.workers import count_machines
+from stepscope.vocabulary.workers import describe_workers
 
 MOST_REMEDIES = 3  # for missing data, in the summary
 RELATIONS = OP_RELATIONS
@@ -94,7 +94,7 @@ TOP_OP_FIELDS: tuple[Field, ...] = (
     Field("calls", "count", "number of runs; several kernels of one run count once", "int"),
 )
 ENVIRONMENT_FIELDS: tuple[Field, ...] = (
-    Field("host_count", "count", "hosts whose traces are in the session", "int", label="Hosts"),
+    Field("host_count", "count", "hosts whose traces are in the session; each process counts", "int", label="Hosts"),
     Field(
         "device_type",
         "text",
@@ -445,7 +445,7 @@ class OverviewReport(Report):
             return "no events"
         devices = f"{env['devices_used']} of {env['device_count']} devices used, " if env["device_count"] else ""
         framework = "no framework" if env["framework"] == "python" else env["framework"] or "unknown framework"
-        return f"{framework}, {_workers_text(self.hosts)}, {devices}{env['device_type']}"
+        return f"{framework}, {describe_workers(self.hosts)}, {devices}{env['device_type']}"
 
     def _step_time(self) -> str:
         time = self.step_time_ms
@@ -522,14 +522,6 @@ class OverviewReport(Report):
         return Rows(
             "figures", "Figures", _METRIC_FIELDS, tuple(_metric(key, *figure) for key, figure in figures.items())
         )
-
-
-def _workers_text(workers: Sequence[str]) -> str:
-    """How many machines there are, and how many processes, if these are more or no name tells their machine."""
-    machines, processes = count_machines(workers), f"{len(workers)} processes"
-    if machines == len(workers) or len(workers) == 1:
-        return _count_text(len(workers), "host")
-    return processes if machines is None else f"{_count_text(machines, 'host')}, {processes}"
 
 
 def _holder_text(row: Mapping[str, Cell]) -> str:

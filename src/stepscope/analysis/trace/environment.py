@@ -12,6 +12,7 @@ from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_d
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import (
     ALLOCATIONS,
+    CAPTURE_PLANE,
     DEVICE_ACTIVITY,
     HOST_ACTIVITY,
     PYTHON_CALLS,
@@ -30,7 +31,6 @@ _NVIDIA = (
     ((7, 5), "Turing"), ((8, 0), "Ampere"), ((8, 9), "Ada Lovelace"), ((9, 0), "Hopper"), ((10, 0), "Blackwell"),
 )  # fmt: skip
 PYTHON_CALLS_MISSING = "Python calls"
-_CAPTURE_PLANE = "/stepscope:capture"
 _SETTING = "setting:"
 
 
@@ -82,7 +82,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         devices_used=len(set(planes) & set(used.tolist())),
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
-        missing=_list_missing(trace, steps_source, bool(planes), bool(is_device_work(trace).any())),
+        missing=list_missing(trace, steps_source),
         pause_ms=_pause_ms(trace),
     )
 
@@ -110,7 +110,7 @@ def has_lost_framework(trace: HostTrace) -> bool:
 
 def capture_facts(trace: HostTrace) -> Mapping[str, object]:
     """What a capture by Stepscope wrote about itself; empty for other profiles."""
-    planes = (plane for plane in range(len(trace.planes)) if trace.plane_name(plane) == _CAPTURE_PLANE)
+    planes = (plane for plane in range(len(trace.planes)) if trace.plane_name(plane) == CAPTURE_PLANE)
     return {fact: value for plane in planes for fact, value in trace.stats_of_plane(plane).items()}
 
 
@@ -140,13 +140,17 @@ def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
     return f"NVIDIA GPU ({name}, compute capability {major}.{minor})"
 
 
-def _list_missing(trace: HostTrace, steps_source: str, has_device: bool, device_worked: bool) -> list[Missing]:
+def list_missing(trace: HostTrace, steps_source: str) -> list[Missing]:
+    """What a trace lacks, and how who recorded it records that."""
     kinds = set(np.flatnonzero(count_kinds(trace)).tolist())
+    takes_part = is_device_told_of(trace) or any(
+        trace.planes.kind[row] != PlaneKind.SPARSE_CORE for row in trace.device_planes()
+    )
     has_activity = (trace.lines.kind == LineKind.THREAD) & (trace.lines.event_end > trace.lines.event_begin)
     found = (
         (steps_source == "markers", "step marks", STEP_MARKS),
         (has_activity.any(), "host activity", HOST_ACTIVITY),
-        (device_worked or not has_device, "device activity", DEVICE_ACTIVITY),
+        (is_device_work(trace).any() or not takes_part, "device activity", DEVICE_ACTIVITY),
         (int(EventKind.PYTHON_CALL) in kinds, PYTHON_CALLS_MISSING, PYTHON_CALLS),
         (int(EventKind.ALLOCATION) in kinds, "memory allocations", ALLOCATIONS),
     )

@@ -45,4 +45,5 @@ def header(origins: Sequence[Origin], warnings: Iterable[str] = ()) -> dict[str,
         "hosts": tuple(origin.host for origin in origins),
         "warnings": tuple(dict.fromkeys([*problems, *warnings])),
         "partial": any(origin.partial for origin in origins),
+        "recorder": session_recorder(origins),
     }

@@ -19,22 +19,25 @@ from stepscope.vocabulary.traits import OpTrait
 
 Remedies = Mapping[str, str]
 
+CAPTURE_PLANE = "/stepscope:capture"
+"""What a capture by Stepscope writes about itself."""
+
 _OPS = (EventKind.OP, EventKind.BACKWARD)
 _PYTORCH = frozenset({"mps", "npu", "xpu", "hpu"})  # backends that PyTorch's own profiler records in part only
-_OWN = frozenset({"tensorflow", "jax", "python"})  # programs that Stepscope's options, equal to JAX's, record
+_STEPSCOPE = "stepscope"  # recorded PyTorch, with options of its own
+_OWN = frozenset({"tensorflow", "jax", "python", _STEPSCOPE})  # Stepscope's options, equal to JAX's, record these
 _AGAIN = "record the program with `stepscope run SCRIPT`, or with its framework's own profiler"
+_ELSEWHERE = "record the program with its framework's own profiler"
 _CUPTI = "while the device works; on NVIDIA devices check that CUPTI can be found and used"
 
 HOST_ACTIVITY: Remedies = {
-    "pytorch": "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...]), or with "
-    "ProfilerOptions(host_tracer_level=2)",
+    "pytorch": "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...])",
     "nsight": "record calls and ranges of the host: nsys profile --trace=cuda,nvtx,osrt",
     "own": "record with ProfilerOptions(host_tracer_level=2)",
     "": f"{_AGAIN}: this file shows nothing of the host",
 }
 DEVICE_ACTIVITY: Remedies = {
-    "pytorch": "record with torch.profiler.profile(activities=[..., ProfilerActivity.CUDA]), or with "
-    f"ProfilerOptions(device_tracer_level=1), {_CUPTI}",
+    "pytorch": f"record with torch.profiler.profile(activities=[..., ProfilerActivity.CUDA]), {_CUPTI}",
     "mps": "PyTorch's profiler records no work of Apple's GPUs: put torch.mps.profiler.start() and stop() around some"
     " steps, and look at its signposts in Instruments (Metal System Trace)",
     "npu": "record with torch_npu.profiler.profile(activities=[..., torch_npu.profiler.ProfilerActivity.NPU])",
@@ -51,7 +54,7 @@ _PYTHON = (
 _RANGES = "name its parts by ranges of NVTX (nvtx.annotate, torch.cuda.nvtx.range), and record with nsys --trace=nvtx"
 PYTHON_CALLS: Remedies = {
     "tensorflow": _PYTHON,  # 2.21; only TensorFlow's profiler server records them
-    "pytorch": "record with torch.profiler.profile(with_stack=True), or with ProfilerOptions(python_tracer_level=1)",
+    "pytorch": "record with torch.profiler.profile(with_stack=True)",
     "nsight": _RANGES,
     "own": "record with ProfilerOptions(python_tracer_level=1)",
     "": _AGAIN,
@@ -62,19 +65,24 @@ ALLOCATIONS: Remedies = {
     "TF_CPU_ALLOCATOR_USE_BFC=true before TensorFlow starts",
     "jax": "on GPUs and TPUs record with host_tracer_level=2 or more; JAX records none on CPUs",
     "pytorch": "record with torch.profiler.profile(profile_memory=True)",
-    "": "TensorFlow and JAX record them with host_tracer_level=2 or more, PyTorch with profile_memory=True",
+    _STEPSCOPE: "record with torch.profiler.profile(profile_memory=True), which can be opened here",
+    "": _ELSEWHERE,
 }
 MODULES: Remedies = {
     "tensorflow": "TensorFlow records none; op names show their layers, see `stepscope op-stats`",
     "jax": "JAX records none; op names show where in the program they come from, see `stepscope op-stats`",
     "pytorch": "record with torch.profiler.profile(with_stack=True)",
-    "": "PyTorch's profiler records them, with_stack=True",
+    "nsight": _RANGES,
+    _STEPSCOPE: "record with ProfilerOptions(python_tracer_level=1)",
+    "": _ELSEWHERE,
 }
 SHAPES: Remedies = {
     "tensorflow": "TensorFlow records none",
     "jax": "JAX records none",
     "pytorch": "record with torch.profiler.profile(record_shapes=True)",
-    "": "PyTorch's profiler records them, record_shapes=True",
+    "nsight": "Nsight Systems records none",
+    _STEPSCOPE: "record with ProfilerOptions(host_tracer_level=2)",
+    "": _ELSEWHERE,
 }
 CALL_SITES: Remedies = {
     "tensorflow": _PYTHON,
@@ -84,6 +92,8 @@ CALL_SITES: Remedies = {
     "": _AGAIN,
 }
 STEP_MARKS: Remedies = {
+    "pytorch": "call `prof.step()` of torch.profiler after each training step or request, and record five to ten of"
+    " them",
     "nsight": "name each training step or request by a range of NVTX, as `with nvtx.annotate(f'step {i}'):`, and record"
     " five to ten of them",
     "": "put `with stepscope.step(i):` around what repeats, a training step or a request, and record five to ten of"
@@ -108,13 +118,15 @@ TABLES = (
 
 
 def recorder_of(trace: HostTrace) -> str:
-    """Who recorded a trace, as a key of the tables: another tool than the framework's profiler, else the backend that
-    PyTorch's ops compute on, where its profiler treats that in its own way, else the framework."""
+    """Who recorded a trace, as a key of the tables: another tool than the framework's profiler, else the backend of
+    PyTorch that its profiler treats in its own way, else Stepscope if it recorded PyTorch, else the framework."""
     if trace.recorder or trace.framework != "pytorch":
         return trace.recorder or trace.framework
     ops = distinct(trace.events.type[np.flatnonzero(is_any_kind(trace.events.kind, _OPS))]).astype(np.int64)
     names = type_names(trace, ops[has_trait(trace, ops, OpTrait.OF_DEVICE_LIBRARY)])
-    return next((found for name in names if (found := backend_of(name)) in _PYTORCH), "pytorch")
+    return next((found for name in names if (found := backend_of(name)) in _PYTORCH), "") or (
+        _STEPSCOPE if CAPTURE_PLANE in map(trace.plane_name, range(len(trace.planes))) else "pytorch"
+    )
 
 
 def first_recorder(recorders: Iterable[str]) -> str:

@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.stretches import stretches_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.attribution import attribute
+from stepscope.analysis.trace.environment import Missing, list_missing
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.analysis.trust.checks import CHECKS, Doubt, doubts_of, untold_rules
@@ -59,6 +61,10 @@ CHECKED: tuple[Field, ...] = (
     ),
     Field("hosts", "count", "on how many hosts it does not hold", "int", label="Not on hosts"),
 )
+MISSING: tuple[Field, ...] = (
+    Field("what", "text", "what was not recorded", role=Role.LABEL),
+    Field("remedy", "text", "how who recorded it records that", role=Role.TEXT),
+)
 REPAIRS: tuple[Field, ...] = (
     Field("host", "text", "the host whose recording it is", role=Role.HOST),
     Field("repair", "text", "the fault that was repaired", role=Role.TERM),
@@ -73,12 +79,14 @@ REPAIRS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class DoubtsOfHost:
-    """The doubts about one host's recording, what was repaired in it, and the rules of which it tells nothing."""
+    """The doubts about one host's recording, what was repaired in it, the rules of which it tells nothing, and what it
+    lacks."""
 
     origin: Origin
     doubts: list[Doubt]
     repairs: list[Repair]
     untold: list[str]
+    missing: list[Missing]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +104,7 @@ class TrustReport(Report):
     line: str
     rows: Table = as_table("Doubts", FIELDS, "")
     repairs: Table = as_table("Repairs", REPAIRS, "Nothing had to be repaired")
+    missing: Table = as_table("Not recorded", MISSING, "Nothing that analyses ask for is missing")
     checks: Table = as_table("Checks", CHECKED)
     first: str = not_in_json()
     doubtful_percent: float = not_in_json(0.0)
@@ -125,7 +134,8 @@ class TrustReport(Report):
 
 def partial(trace: HostTrace) -> DoubtsOfHost:
     """The part of one host."""
-    return DoubtsOfHost(origin_of(trace), doubts_of(trace), list(trace.repairs), untold_rules(trace))
+    missing = list_missing(trace, steps_of(trace).source)
+    return DoubtsOfHost(origin_of(trace), doubts_of(trace), list(trace.repairs), untold_rules(trace), missing)
 
 
 def compute_ahead(trace: HostTrace) -> None:
@@ -154,6 +164,7 @@ def merge(partials: Sequence[DoubtsOfHost]) -> TrustReport:
             repair=lambda each: each.code,
             ms=lambda each: round_ms(each.ps),
         ),
+        missing=make_rows(MISSING, [*dict.fromkeys(item for part in partials for item in part.missing)]),
         checks=tuple(_check_row(rule, found, partials) for rule in CHECKS.values()),
         line=_line(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),

@@ -28,6 +28,7 @@ from stepscope.analysis.steps.session_steps import StepsOfHost, hosts_with_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.attribution import event_name_rows
 from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.remedies import HOST_ACTIVITY, remedy
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Groups
 from stepscope.records import dataclass
@@ -97,9 +98,8 @@ def _shorten_name(row: Row) -> Row:
     return row | {"name": brief(str(row["name"]))} if row["part"] in _OF_KERNELS else row
 
 
-_EMPTY = (
-    "no work in any step: record with ProfilerOptions(host_tracer_level=2) and, on a GPU or TPU, device_tracer_level=1"
-)
+def _empty(report: Report) -> str:
+    return f"no work in any step: {remedy(HOST_ACTIVITY, report.recorder)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +112,11 @@ class CriticalPathReport(Report):
     TOOL: ClassVar[str] = "critical-path"
 
     findings: Lines = as_prose("Critical path")
-    parts: Table = as_table("What the median step waits for", PART_FIELDS, _EMPTY)
+    parts: Table = as_table("What the median step waits for", PART_FIELDS, _empty)
     rows: Table = as_table(
-        "On the path of the median step, each without what it calls", ROW_FIELDS, _EMPTY, brief=_shorten_name
+        "On the path of the median step, each without what it calls", ROW_FIELDS, _empty, brief=_shorten_name
     )
-    steps: Table = as_table("Paths by step", STEP_FIELDS, _EMPTY)
+    steps: Table = as_table("Paths by step", STEP_FIELDS, _empty)
     usual_steps: tuple[dict[str, Cell], ...] = not_in_json()
 
 

@@ -35,6 +35,7 @@ from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.attribution import Attribution, attribute
 from stepscope.analysis.trace.grouping import COMPUTING
 from stepscope.analysis.trace.origin import Origin, header, origin_of
+from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, remedy
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, LineKind
 from stepscope.model.arrays import I64
@@ -163,10 +164,11 @@ class IdleOfHost:
 RELATIONS = {"streams": STREAMS, "gaps": GAPS, "devices": DEVICES, "launches": launches.STREAMS, "causes": WAITED}
 
 
-_EMPTY = (
-    "no device work, so nothing could be idle: if a device took part, record it with "
-    "ProfilerOptions(device_tracer_level=1)"
-)
+def _empty(report: Report) -> str:
+    how = remedy(DEVICE_ACTIVITY, report.recorder)
+    return f"no device work, so nothing could be idle: if a device took part, {how}"
+
+
 _NO_CAUSES = "no steps with device work, so there is no account of what devices idle for"
 
 
@@ -178,9 +180,9 @@ class IdleReport(Report):
 
     findings: Lines = as_prose("Idle time")
     causes: Table = as_table("What the median step waits for while devices idle", CAUSE_FIELDS, _NO_CAUSES)
-    rows: Table = as_table("Idle time of streams by cause", STREAM_FIELDS, _EMPTY)
+    rows: Table = as_table("Idle time of streams by cause", STREAM_FIELDS, _empty)
     gaps: Table = as_table(f"Longest gaps, at most {MOST_GAPS}", GAP_FIELDS, "no gap on any stream")
-    devices: Table = as_table("Idle time of devices", DEVICE_FIELDS, _EMPTY)
+    devices: Table = as_table("Idle time of devices", DEVICE_FIELDS, _empty)
     queues: Table = as_table("Queues", QUEUE_FIELDS, "no launches are recorded")
     launches: Row = as_figures("Launches", launches.FIELDS)
 

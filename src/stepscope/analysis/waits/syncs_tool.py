@@ -29,7 +29,7 @@ from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import OPS, enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
-from stepscope.analysis.trace.remedies import CALL_SITES, remedy
+from stepscope.analysis.trace.remedies import CALL_SITES, HOST_ACTIVITY, remedy
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Groups
 from stepscope.records import dataclass
@@ -88,9 +88,10 @@ READ_FIELDS: tuple[Field, ...] = (
 )
 _NO_READS = "no op that reads a value was recorded"
 _SELDOM = 0.05  # times per step
-_EMPTY = (
-    "no calls that wait for a device: if a GPU took part, record the host with ProfilerOptions(host_tracer_level=2)"
-)
+
+
+def _empty(recorder: str) -> str:
+    return f"no calls that wait for a device: if a GPU took part, {remedy(HOST_ACTIVITY, recorder)}"
 
 
 CALLS = Relation(
@@ -137,7 +138,7 @@ class SyncsReport(Report):
     TOOL: ClassVar[str] = "syncs"
 
     findings: Lines = as_prose("Waiting for devices")
-    rows: Table = as_table("Calls that wait for a device", FIELDS, _EMPTY)
+    rows: Table = as_table("Calls that wait for a device", FIELDS, lambda report: _empty(report.recorder))
     reads: Table = as_table("Ops that read a value", READ_FIELDS, _NO_READS)
 
 
@@ -231,6 +232,7 @@ def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:
         sum(getattr(part, name) for part in partials) for name in ("steps", "steps_ps", "waits_ps")
     )
 
+    recorder = session_recorder([part.origin for part in partials])
     of_host = {part.origin.host: part.steps_ps for part in partials}
     steps_of_host = {part.origin.host: part.steps for part in partials}
 
@@ -240,7 +242,7 @@ def merge(partials: Sequence[SyncsOfHost]) -> SyncsReport:
     return SyncsReport(
         **header([part.origin for part in partials], _warnings(partials, calls, calls.left_out + reads.left_out)),
         findings=(
-            *_findings(calls, steps, percent(waits_ps, steps_ps)),
+            *(_findings(calls, steps, percent(waits_ps, steps_ps)) if len(calls) else [_empty(recorder)]),
             *_describe_account(partials, percent(waits_ps, steps_ps)),
             *_read_findings(reads, steps),
         ),
@@ -283,8 +285,6 @@ def _describe_account(partials: Sequence[SyncsOfHost], by_calls: float | None) -
 
 
 def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:
-    if not len(calls):
-        return [_EMPTY]
     frequency = _frequency_text(sum(calls["count"]), sum(calls["in_steps"]), steps)
     total = sum(calls["total_ps"])
     hosts = len({*calls["host"]})

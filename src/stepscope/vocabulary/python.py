@@ -131,6 +131,7 @@ _MAY_SLEEP = Pattern(
     r"|fsync)"
 )
 _SLEEPS = Pattern(r"(?:.*\.)?(?:sleep|select|poll|accept|connect|recv\w*|urlopen)")
+_WRITES_FILE = Pattern(r"open|(?:.*\.)?(?:write\w*|flush|fsync)|os\.(?:replace|rename)|shutil\.(?:move|copy\w*)")
 _GIVES_ANEW = Pattern(
     r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
     r"|get\w*|read\w*|recv\w*|pop\w*|step|reset|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add"
@@ -324,6 +325,15 @@ def sleeps(called: str) -> bool:
     (True, False)
     """
     return _SLEEPS.fullmatch(called) is not None
+
+
+def writes_file(called: str) -> bool:
+    """Whether a call writes a file, or puts it in its place, by what it is called.
+
+    >>> writes_file("os.replace"), writes_file("file.write"), writes_file("text.replace")
+    (True, True, False)
+    """
+    return _WRITES_FILE.fullmatch(called) is not None
 
 
 def is_training_function(name: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from draw import MS, Sort, draw
+from sampling import sampled_thread
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.causes import Cause
@@ -118,3 +119,31 @@ def test_samples_of_a_library_that_writes_models_show_a_save_beside_the_work_of_
         samples.event(frame, (step * 17 + 5) * MS, 12 * MS, K.PYTHON_CALL)
 
     assert saves_of(builder.build()).total / MS == 2 * saving
+
+
+@pytest.mark.parametrize(
+    ("second", "saving"),
+    [
+        ("$best.py:29 update @35 os.replace", 80),  # of the function that made the bytes
+        ("$best.py:29 update @36 text.replace", 40),
+        ("$log.py:3 note @5 os.replace", 40),
+    ],
+)
+def test_a_function_that_makes_the_bytes_of_a_state_saves_in_its_calls_that_write_the_file(second, saving):
+    """Steps of 60 ms, sampled each 10 ms: two samples show what serializes, and two a second line."""
+    builder, serializes = TraceBuilder("host"), "/x/site-packages/flax/serialization.py:9 to_bytes"
+    thread = sampled_thread(builder)
+    first = "$best.py:29 update @32 serialization.to_bytes"
+    for begin in (0, 60 * MS):
+        thread.events.event("train", begin, 60 * MS, K.STEP_MARK, {"step_num": begin // (60 * MS)})
+        for at, said in enumerate((None, None, first, first, second, second)):
+            now = begin + at * 10 * MS
+            thread.times.event("sample", now + 5 * MS, 0, K.OTHER)
+            thread.functions.event("$best.py:3 main", now, 10 * MS, K.PYTHON_CALL)
+            if said is not None:
+                thread.functions.event(said.partition(" @")[0], now, 10 * MS, K.PYTHON_CALL)
+                thread.statements.event(said, now, 10 * MS, K.PYTHON_CALL)
+            if said == first:
+                thread.functions.event(serializes, now, 10 * MS, K.PYTHON_CALL)
+
+    assert saves_of(builder.build()).total == saving * MS

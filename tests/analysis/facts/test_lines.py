@@ -110,6 +110,16 @@ def test_what_a_forward_pass_calls_is_a_part_of_the_model_whose_result_is_needed
     assert (beside.name, beside.is_needed, is_model(beside)) == ("draw_preview", False, False)
 
 
+def test_python_within_a_layer_is_no_report() -> None:
+    """As that which makes the same boxes in each step: what follows needs them."""
+    trace = steps("n-------------------b1--u-", "f1--p---------------")
+    first = advise(context_of(trace)).items[0]
+
+    assert (first.title, first.kind) == ("Speed up draw_preview (train.py:7) or run it less often", "python_overhead")
+    assert first.actions[0].startswith("if it computes the same in every step: once, before the loop")
+    assert not any("metrics" in action for action in first.actions)
+
+
 def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
     trace = steps("f1--b1--u-p---------", "          m-- m---m-")
     first = advise(context_of(trace)).items[0]

@@ -6,11 +6,13 @@ writes, a state_dict of detached tensors.  Reading variables is none of these: e
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import numpy as np
 
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes
+from stepscope.analysis.account.statements import statements_of_loop
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import HostSteps, holds_step, steps_of
 from stepscope.analysis.steps.stack_samples import sampled_frames
@@ -21,6 +23,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.python import statement_of, writes_file
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
@@ -93,13 +96,33 @@ def _find_saves(trace: HostTrace) -> Spans:
 
 
 def _sampled_in_savers(loop: _Loop, line: int) -> Spans:
-    """When samples of the stack show a library's code that writes models, outside of what trains."""
+    """When samples of the stack show a library's code that writes models, or a function of the program that calls that
+    write a file, outside of what trains."""
     rows = sampled_frames(loop.trace, line)
     rows = rows[has_trait(loop.trace, loop.trace.events.type[rows], CodeTrait.OF_SAVER)]
     if not len(rows):
         return Spans(loop.start[:0], loop.end[:0])
     work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.BACKWARD, K.OP))
-    return (spans_of(loop.trace, rows) & loop.rest) - work
+    return ((spans_of(loop.trace, rows) | _files_of_savers(loop.trace, line, rows)) & loop.rest) - work
+
+
+def _files_of_savers(trace: HostTrace, line: int, savers: I64) -> Spans:
+    """When functions of the program that call such code write a file, by the calls of their lines."""
+    said, written = statements_of_loop(trace, line), spans_of(trace, savers)
+    frames = [statement_of(trace.name_of(each.row)).frame for each in said]
+    saving = {
+        frame for frame, each in zip(frames, said, strict=True)
+        if 2 * (written.overlap_ps(each.samples, each.samples + 1) > 0).sum() > len(each.samples)
+    }  # fmt: skip
+    return reduce(
+        or_,
+        (
+            each.spans
+            for frame, each in zip(frames, said, strict=True)
+            if frame in saving and writes_file(each.statement.called)
+        ),
+        written - written,
+    )
 
 
 def _loop_events(trace: HostTrace, steps: HostSteps, line: int, seen: Spans) -> _Loop:

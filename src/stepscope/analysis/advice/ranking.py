@@ -256,6 +256,10 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         # What the rule for the class names is in its own culprit, which may be another function.
         about = [each for each in line.actions if isinstance(each, Named)]
         known = [each for each in found.actions if not isinstance(each, Named)]
+        if (
+            found.kind == "python_overhead" and line.kind == found.kind
+        ):  # the function's rule knows who needs its result
+            known = [each for each in line.actions if not isinstance(each, Named)]
         actions = (*about, *(each for each in known if each not in about)) or line.actions
         return [(rule, replace(line, evidence=evidence, actions=actions)), *rest]
     if found.culprit is None or found.culprit.file is None:

@@ -300,8 +300,10 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     waits = (python_overhead.WAITS,) if _is_asleep(context, kind, line) else ()
     copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
     usual = copies or actions_for(context.framework, tables[kind])
-    if line.feeds or line.inside:
+    if line.feeds or line.in_layer or line.inside:
         usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
+    if kind == "python_overhead" and (line.feeds or line.in_layer) and not line.inside:
+        usual = (_SAME, *usual)
     first = rarely if line.feeds is False else ()
     if kind == "eager_dispatch":  # fewer ops help whether or not something needs the result
         return order_actions((*first, *inside, *at_once, *rarely, *waits, *usual))

@@ -39,8 +39,9 @@ export const listedSessions = computed<readonly SessionInfo[]>(() => {
   return (sessions.value?.sessions ?? []).filter((each) => !said[each.id]?.deleted);
 });
 
-/** When it was recorded, in Unix seconds: the time in its name, else that of its files, which copying changes. */
-export function recordedAt({ run, modified }: SessionInfo): number {
+/** When it was recorded, in Unix seconds: as stated, else the time in its name, else that of its files. */
+export function recordedAt({ run, modified }: SessionInfo, stated?: string | null): number {
+  if (stated) return Date.parse(stated) / 1e3;
   const found = /(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)/.exec(run)?.slice(1).map(Number);
   if (!found) return modified;
   const [year = 0, month = 1, ...rest] = found;

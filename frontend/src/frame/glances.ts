@@ -14,6 +14,8 @@ export interface Glance {
   readonly limit: string;
   /** How many hosts, processes or ranks it is of. */
   readonly hosts: string;
+  /** When the recording began, as its file states it. */
+  readonly recorded?: string | null;
   readonly cause?: string | null;
   readonly cause_percent?: number | null;
   /** What to do first. */

@@ -93,7 +93,12 @@ def glance_of(report: Report) -> Glance:
     every = -(-len(steps) // MOST_STEPS) or 1
     step = overview.get("account_step") or {}
     long_ms = None if step.get("is_median", True) else step.get("ms")  # of which the share is, not of the median
-    said = {"limit": overview["verdict_text"].partition(":")[0], "hosts": describe_workers(overview["hosts"])}
+    recorded = overview["environment"]["recorded"]
+    said = {
+        "recorded": recorded,
+        "limit": overview["verdict_text"].partition(":")[0],
+        "hosts": describe_workers(overview["hosts"]),
+    }
     return devices | describe_overview(overview) | said | {"steps_ms": steps[::every], "long_step_ms": long_ms}
 
 

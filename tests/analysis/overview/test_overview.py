@@ -125,6 +125,7 @@ def test_devices_that_compute_and_devices_that_only_exist() -> None:
         "devices_used": 1,
         "framework": None,
         "capture_ms": 4.0,
+        "recorded": None,
         "pause_ms": None,
     }
 

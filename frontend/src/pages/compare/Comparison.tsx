@@ -161,13 +161,16 @@ function Verdict({ report, sections }: { report: CompareReport; sections: readon
 function Lines({ label, lines }: { label: string; lines: readonly string[] }) {
   if (!lines.length) return null;
   return (
-    <ul class="compare-notes" aria-label={label}>
-      {lines.map((text) => (
-        <li key={text}>
-          <Code text={sentence(arrows(text))} />
-        </li>
-      ))}
-    </ul>
+    <>
+      <h3 class="compare-title">{label}</h3>
+      <ul class="compare-notes">
+        {lines.map((text) => (
+          <li key={text}>
+            <Code text={sentence(arrows(text))} />
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }
 

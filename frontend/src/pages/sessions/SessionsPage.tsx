@@ -144,7 +144,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
           {awaited.value.has(info.id) ? "is being read" : "open it to read it"}
         </td>
       )}
-      <td class="number">{(glance?.hosts ?? placesText(info.hosts)).replace(/ hosts?$/, "")}</td>
+      <td class="number">{(glance?.hosts ?? placesText(info.hosts)).replace(/( of one)? hosts?$/, "")}</td>
       <td>
         {frameworkName(glance?.framework) || (
           <span class="muted">
@@ -152,7 +152,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
           </span>
         )}
       </td>
-      <td class="muted">{when(recordedAt(info))}</td>
+      <td class="muted">{when(recordedAt(info, glance?.recorded))}</td>
     </tr>
   );
 }

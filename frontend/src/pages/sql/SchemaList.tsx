@@ -62,7 +62,7 @@ function TableOf({ table, isOpen, onPick }: { table: SqlTable; isOpen: boolean; 
     <details open={isOpen}>
       <summary {...hint(table.name, table.doc)}>
         <code>{table.name}</code>
-        <span class="sql-doc muted minor cut">{table.doc}</span>
+        <span class="sql-doc muted minor">{table.doc}</span>
       </summary>
       <ul>
         {table.columns.map((column) => (

@@ -29,13 +29,21 @@ export default function Latency({ report, sections }: ToolAnswer<"inference">) {
 /** Of fewer runs half of them say nothing. */
 const FEW_RUNS = 10;
 
+/** What a single run is, by how it is known. */
+const SOURCES: Readonly<Record<string, string>> = {
+  server: "a batch that the server marked",
+  program: "a program on the device",
+  steps: "a step",
+};
+
 /** The most frequent kind of run: half of its runs, and one in a hundred. */
 function latencySentence(kinds: readonly Kind[]): string {
   const [most] = [...kinds].sort((one, other) => Number(other.runs) - Number(one.runs));
   if (most?.p50_ms == null) return "";
   const runs = Number(most.runs);
-  const one = runs === 1 ? "The one run" : `One of ${runs} runs`;
-  if (runs < FEW_RUNS) return `${one} of \`${most.name}\` takes ${duration(Number(most.mean_ms))}`;
+  const time = duration(Number(most.mean_ms));
+  if (runs === 1) return `One run was recorded: \`${most.name}\`, ${SOURCES[String(most.source)] ?? ""}, takes ${time}`;
+  if (runs < FEW_RUNS) return `One of ${runs} runs of \`${most.name}\` takes ${time}`;
   const tail = most.p99_ms == null ? "" : `, and one in a hundred takes more than ${duration(most.p99_ms)}`;
   return `Half of the runs of \`${most.name}\` take less than ${duration(most.p50_ms)}${tail}`;
 }

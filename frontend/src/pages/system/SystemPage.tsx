@@ -1,11 +1,10 @@
-/** How busy the machines were: each sampled counter over time, and its figures. */
+/** How busy the machines were: the figures of each sampled counter, which the timeline draws. */
 import type { ToolAnswer } from "../../api";
 import { linkTo } from "../../router";
 import { tableOf } from "../../sections";
 import { Findings } from "../shared/Findings";
 import { counterName } from "../shared/names";
 import { TableCard } from "../shared/sections";
-import { CounterLines } from "./CounterLines";
 
 const TEXTS = { counter: counterName };
 
@@ -16,7 +15,6 @@ export default function System({ report, sections }: ToolAnswer<"system">) {
   return (
     <>
       <Findings lines={report.findings} />
-      <CounterLines />
       <TableCard
         section={table}
         id="counters"

@@ -118,6 +118,7 @@ ENVIRONMENT_FIELDS: tuple[Field, ...] = (
         "time from the first to the last event, on the host with the longest capture",
         label="Captured",
     ),
+    Field("recorded", "text", "when the recording began, in UTC, where the file states it", role=Role.TEXT),
     Field(
         "pause_ms",
         "ms",

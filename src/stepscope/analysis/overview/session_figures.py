@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -165,6 +166,7 @@ def _top_type_rows(types: Merged) -> tuple[dict[str, Cell], ...]:
 
 
 def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
+    start_s = min((part.start_unix_ns // 10**9 for part in parts if part.start_unix_ns), default=None)
     with_device, recorded = [part for part in parts if part.device_count], [part for part in parts if part.has_events]
     return {
         "host_count": len(parts),
@@ -173,5 +175,6 @@ def _environment(parts: Sequence[EnvironmentOfHost]) -> dict[str, Cell]:
         "devices_used": sum(part.devices_used for part in parts),
         "framework": next((part.framework for part in parts if part.framework), None),
         "capture_ms": round_ms(max(part.span_ps for part in parts)),
+        "recorded": None if start_s is None else datetime.fromtimestamp(start_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "pause_ms": max((round(part.pause_ms, 3) for part in parts if part.pause_ms is not None), default=None),
     }

@@ -53,6 +53,7 @@ class EnvironmentOfHost:
         device_count, devices_used: devices that the profiler saw, and those that computed.
         span_ps: from the first to the last event; has_events: there is any.
         missing: what the host's trace lacks.
+        start_unix_ns: when the recording began; None if unknown.
         pause_ms: how long the program stood still while the framework's profiler collected its events; None if unknown.
     """
 
@@ -64,6 +65,7 @@ class EnvironmentOfHost:
     span_ps: int
     has_events: bool
     missing: list[Missing]
+    start_unix_ns: int | None = None
     pause_ms: float | None = None
 
 
@@ -83,6 +85,7 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
         missing=list_missing(trace, steps_source),
+        start_unix_ns=trace.start_unix_ns,
         pause_ms=_pause_ms(trace),
     )
 

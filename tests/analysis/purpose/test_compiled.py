@@ -284,18 +284,20 @@ PRIMAL, TANGENTS, TAKES = (
 )
 
 
-def jacobian(directions: int, taken: int) -> tuple[bytes, dict[str, int]]:
-    """A layer of 4 sides for 8 points, its slopes in some directions at each, and what is summed up of these."""
+def jacobian(directions: int, taken: int, flat: int = 3) -> tuple[bytes, dict[str, int]]:
+    """A layer of 4 sides for 8 points, its slopes in some directions at each, and what is summed up of these; the
+    program is given a vector, too."""
     slopes, result = f32(8 * directions, 16), f32(8, taken)
     main = computation(
         "main",
         parameter("x", f32(8, 4), 0),
         parameter("w", f32(4, 16), 1),
+        parameter("flat", f32(flat), 2),
         op("out", "dot", f32(8, 16), "x", "w", extra=PRIMAL),
         op("slopes", "dot", slopes, "x", "w", extra=TANGENTS),
         op("sum", "reduce", result, "slopes", "x", extra=TAKES),
     )
-    schedule = signature(result, f32(8, 4), f32(4, 16))
+    schedule = signature(result, f32(8, 4), f32(4, 16), f32(flat))
     return program(main, name="jit_step", schedule=schedule), {"out": 10, "slopes": 40, "sum": 5}
 
 
@@ -305,6 +307,7 @@ def test_a_jacobian_of_which_a_product_is_taken() -> None:
     assert (excess.kind, excess.ps / US / 2, excess.keeps) == ("jacobian", 40.0, 1 / 4)
     assert _of({"jit_step": jacobian(directions=4, taken=64)}) == []  # all of it goes on
     assert _of({"jit_step": jacobian(directions=5, taken=16)}) == []  # not as many directions as x has sides
+    assert _of({"jit_step": jacobian(directions=5, taken=16, flat=5)}) == [("jacobian", 40.0)]  # of all parameters
 
 
 @pytest.mark.parametrize(("given", "takes_given"), [("labels", True), ("params", False), ("out", False)])

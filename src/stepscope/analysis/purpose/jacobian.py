@@ -92,13 +92,14 @@ def _jacobian_of_compiled(trace: HostTrace) -> Jacobian | None:
 
 def _jacobian_of_program(work: ProgramWork) -> Jacobian | None:
     """By names: tangents of all directions are a `vmap` right around the differentiation.  They are a whole basis if
-    there are as many as a matrix of the program has rows, and not needed if what takes them gives that much less."""
+    there are as many as a matrix or a vector of the program has rows, as all parameters laid flat of which a Hessian
+    is, and not needed if what takes them gives that much less."""
     module, flow = work.module, work.flow
     if b"vmap(" not in module.sources.buf.tobytes():
         return None
     runs = [row for row in distinct(work.instruction).tolist() if row >= 0]
     chosen = [row for row, each in zip(runs, module.sources.read(runs), strict=True) if is_of_basis(each.op_name)]
-    sides = {side for _, shape in module.parameters if len(size_of(shape)) == 2 for side in size_of(shape)}
+    sides = {side for _, shape in module.parameters if len(size_of(shape)) in (1, 2) for side in size_of(shape)}
     products = product_sources(work)
     many = _rows_for_one((source.line, flow.dims(row)) for row, source in products)
     many = Counter({count: times for count, times in many.items() if count in sides and count >= _FEWEST})

@@ -1,6 +1,7 @@
 /** The tables, columns and functions that a query may name; a click puts a name into the query. */
 
 import { useState } from "preact/hooks";
+import { Code } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import type { Schema, SqlTable } from "./schema";
@@ -62,7 +63,9 @@ function TableOf({ table, isOpen, onPick }: { table: SqlTable; isOpen: boolean; 
     <details open={isOpen}>
       <summary {...hint(table.name, table.doc)}>
         <code>{table.name}</code>
-        <span class="sql-doc muted minor">{table.doc}</span>
+        <span class="sql-doc muted minor">
+          <Code text={table.doc} />
+        </span>
       </summary>
       <ul>
         {table.columns.map((column) => (

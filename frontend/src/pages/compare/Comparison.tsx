@@ -133,7 +133,8 @@ function Verdict({ report, sections }: { report: CompareReport; sections: readon
   const [head, rest] = cut(arrows(report.verdict_text));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
   const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
-  const keep = [...report.notes, ...report.warnings.filter((text) => /^before: (?!\[)/.test(text))]; // not how a file is read
+  // Not how a file is read.
+  const keep = [...report.notes, ...report.warnings.filter((text) => /^before: (?!\[)/.test(text))];
   return (
     <>
       <p class="compare-line below-l title-size">

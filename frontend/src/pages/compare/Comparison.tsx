@@ -164,7 +164,7 @@ function Lines({ label, lines }: { label: string; lines: readonly string[] }) {
   return (
     <>
       <h3 class="compare-title">{label}</h3>
-      <ul class="compare-notes">
+      <ul class="compare-notes" aria-label={label}>
         {lines.map((text) => (
           <li key={text}>
             <Code text={sentence(arrows(text))} />

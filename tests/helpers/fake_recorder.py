@@ -107,7 +107,7 @@ class FakeRecorder:
 class FakeMark:
     """A step mark that tells."""
 
-    def __init__(self, name: str, /, step_num: int, _r: int) -> None:
+    def __init__(self, name: str, /, step_num: int, _r: int, _found: int) -> None:
         self._number = step_num
 
     def __enter__(self) -> FakeMark:

@@ -241,14 +241,17 @@ def _split_jump(moments: F64, settled: F64) -> tuple[F64, F64]:
 
 
 def find_marks(trace: HostTrace) -> Marks:
-    """The step marks of a trace's host, each number once: by its stat, or by the end of its name as PyTorch writes."""
+    """The step marks of a trace's host, each number once: by its stat, or by the end of its name as PyTorch writes.
+    Where steps were found, the program's own marks may have the same numbers for others: they do not count."""
     import numpy as np
 
-    from stepscope.model import EventKind, PlaneKind
+    from stepscope.model import EventKind, PlaneKind, stat_names
 
     events = trace.events
     rows = np.flatnonzero(events.kind == EventKind.STEP_MARK)
     rows = rows[trace.planes.kind[trace.lines.plane[events.line[rows]]] == PlaneKind.HOST]
+    of_recorder = trace.stat_ints(stat_names.STEP_FOUND, missing=0, rows=rows) > 0
+    rows = rows[of_recorder] if of_recorder.any() else rows
     marks: Marks = {}
     for row in rows[np.argsort(events.start_ps[rows], kind="stable")].tolist():
         stat = trace.stats_of_event(row).get("step_num")

@@ -104,7 +104,7 @@ class ScheduleRunner:
         with report.NeverRaise("following the schedule", self._options.strict):
             self._change_phase(self._ask_schedule())
             if self.is_capturing and self.marks:
-                self._mark = ranges.Trace("train", step_num=self.number, _r=1)
+                self._mark = ranges.Trace("train", step_num=self.number, _r=1, _found=1)
                 self._mark.__enter__()
         if self.marks and not recorder.RECORDER.is_running():
             self._began_ns = time.perf_counter_ns()

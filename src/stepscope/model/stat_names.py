@@ -7,6 +7,7 @@ from __future__ import annotations
 
 GROUP_ID = ("group_id",)
 STEP_NUM = ("step_num",)
+STEP_FOUND = ("_found",)  # a step mark of the recorder, at what it found to be steps: the program has not set it
 ITER_NUM = ("iter_num",)
 PRODUCER_TYPE = ("_pt",)
 PRODUCER_ID = ("_p",)

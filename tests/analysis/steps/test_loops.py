@@ -55,6 +55,27 @@ def test_an_evaluation_with_more_work_is_still_not_the_training_loop() -> None:
     assert others(trace) == [("eval", 3, 8)]
 
 
+def test_steps_that_the_recorder_found_are_none_where_the_program_marks_its_own() -> None:
+    def found(number: int) -> Sort:
+        return Sort(EventKind.STEP_MARK, "train", stats={"step_num": number, "_found": 1})
+
+    # The recorder finds that a step ends when the program's call returns, soon after the program's mark.
+    sorts = _SORTS | {letter: found(number) for number, letter in enumerate("UVW")}
+    trace = draw(
+        """
+            host main | M0----M1----M2----M3
+            host main |  U-----V-----W----
+        """,
+        sorts,
+    )
+    assert [name for name, _, _ in steps(trace)] == ["train 0", "train 1", "train 2"]  # the last is cut
+    assert others(trace) == []
+
+    # Marks of epochs are not of these steps.
+    trace = draw("host main | Z0---------------\nhost main | U----V----W----", sorts)
+    assert [name for name, _, _ in steps(trace)] == ["train 0", "train 1", "train 2"]
+
+
 def test_marks_of_epochs_do_not_hide_those_of_steps() -> None:
     trace = draw(
         """

@@ -7,6 +7,11 @@
 
 Of marks that nest the inner ones are steps, if they repeat inside the outer ones and fill them.  Of loops side by side
 the one with most work is answered; one whose name says that it evaluates, only if there is no other.
+
+    main     |train 5-|train 6-|train 7-|                       of the program
+             ---|train 5-|train 6-|train 7-|                    where the recorder found steps to end: the same ones
+
+Where the program marks its steps, those that the recorder found are none.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ import numpy as np
 
 from stepscope.analysis.steps.host_steps import Loop
 from stepscope.analysis.trace.thread_labels import thread_label
-from stepscope.model import EventKind, HostTrace
+from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.ranges import says_evaluation, says_step, without_numbers
@@ -38,6 +43,7 @@ class MarkedLoop:
 def find_loops(trace: HostTrace) -> list[MarkedLoop]:
     """The loops that marks make, the one that is answered first, then those with most time; empty without marks."""
     marks = np.flatnonzero((trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0))
+    marks = _without_found(trace, marks)
     if not len(marks):
         return []
     loops = [_loop(trace, name, rows) for name, rows in _groups(trace, marks)]
@@ -47,6 +53,27 @@ def find_loops(trace: HostTrace) -> list[MarkedLoop]:
     chosen = max(steps, key=lambda each: (not says_evaluation(each.loop.name), each.loop.total_ps, each.loop.count))
     others = [each for each in loops if each is not chosen]
     return [chosen, *sorted(others, key=lambda each: -each.loop.total_ps)]
+
+
+def _without_found(trace: HostTrace, marks: I64) -> I64:
+    """The marks without those of the recorder in most of which the program begins a step itself, on their thread.  The
+    capture ends after the recorder's last step, which may cut the program's last one in two: that is left out."""
+    found = trace.stat_ints(stat_names.STEP_FOUND, missing=0, rows=marks) > 0
+    ours, others = marks[found], marks[~found]
+    if not len(ours) or not len(others):
+        return marks
+    events = trace.events
+    says = [says_evaluation(name) for name in trace.strings.texts(trace.event_names(others))]
+    others = others[~np.array(says, np.bool_) & (events.line[others] == events.line[ours[0]])]
+    begins = np.sort(events.start_ps[others])
+    start, end = events.start_ps[ours], events.start_ps[ours] + events.duration_ps[ours]
+    begun = np.searchsorted(begins, end) - np.searchsorted(begins, start)
+    if 2 * np.count_nonzero(begun) <= len(ours):
+        return marks
+    last = others[np.argmax(events.start_ps[others])]
+    is_cut = events.start_ps[last] + events.duration_ps[last] > end.max()
+    kept: I64 = marks[~found & ~((marks == last) & is_cut)]
+    return kept
 
 
 def _groups(trace: HostTrace, marks: I64) -> list[tuple[str, I64]]:

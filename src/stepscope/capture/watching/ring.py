@@ -97,7 +97,7 @@ class Ring:
         append = self._append
         if append is not None:
             for number, start_ns, end_ns in steps:
-                append(("train", start_ns, end_ns, {"step_num": number, "_r": 1}))
+                append(("train", start_ns, end_ns, {"step_num": number, "_r": 1, "_found": 1}))
 
     def note_usage(self, thread: int, readings: Iterable[Reading]) -> None:
         """Records what the thread of the steps had used when some of them started and ended; on any thread."""

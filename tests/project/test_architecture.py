@@ -186,7 +186,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 6_700,  # the median step's own culprit; needed Python is no report
     "cli": 4160,  # 387 of them answer from memory
     "facts": 4_310,  # which of many programs trains
-    "steps": 4_475,  # time outside of the steps
+    "steps": 4_510,  # time outside of the steps; marks of the recorder beside the program's
     "trace": 3_935,  # remedies by who recorded
     "ops": 2_480,
     "sql": 2_730,

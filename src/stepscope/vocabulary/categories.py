@@ -27,7 +27,8 @@ CATEGORY_RULES: tuple[CategoryRule, ...] = (
     CategoryRule("other", r"^(idle|others?|unknown)$"),
     CategoryRule(
         "device_collectives",
-        r"nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|collective|param_comms"
+        r"nccl|rccl|all[-_ ]?reduce|all[-_ ]?gather|all[-_ ]?to[-_ ]?all|reduce[-_ ]?scatter|param_comms"
+        r"|collective(?!::|mainloop|mma|epilogue|builder)"  # these are parts of products in CUTLASS
         r"|broadcast_coalesced",
     ),
     CategoryRule(

@@ -23,7 +23,8 @@ HOST_CALLS: tuple[KindRule, ...] = (
 # KERNELS are named as in Kineto traces, STREAM_WORK as in XSpace files.
 KERNELS: tuple[KindRule, ...] = (
     (r"(?i:.*(?:nccl|rccl|msccl|oneccl|cross_device_reduce|multimem_\w*reduce|nvshmem"
-     r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion))",
+     r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion"
+     r"|ep::int(?:er|ra)node))",  # DeepEP, which sends tokens to their experts and back
      K.COLLECTIVE, Trait.NONE),
 )  # fmt: skip
 STREAM_WORK: tuple[KindRule, ...] = ((r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),)
@@ -37,7 +38,7 @@ _OPERATIONS = tuple(
     (name, Pattern(pattern))
     for name, pattern in (
         ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
-        ("all_to_all", "alltoall"), ("broadcast", "broadcast"), ("barrier", "barrier"), ("gather", "gather"),
+        ("all_to_all", "alltoall|epint(?:er|ra)node"), ("broadcast", "broadcast"), ("barrier", "barrier"), ("gather", "gather"),
         ("send_recv", "send|recv|collectivepermute|ppermute"), ("scatter", "scatter"), ("reduce", "reduce"),
     )
 )  # fmt: skip
@@ -77,6 +78,8 @@ def operation_of(name: str) -> str:
     'all_reduce'
     >>> operation_of("nccl:_all_gather_base")
     'all_gather'
+    >>> operation_of("void deep_ep::intranode::combine<__nv_bfloat16, 8, 768>(__nv_bfloat16*, float*)")
+    'all_to_all'
     """
     letters = _NOT_A_LETTER.sub("", name.lower())
     return next((operation for operation, pattern in _OPERATIONS if pattern.search(letters)), brief(name))

@@ -7,6 +7,7 @@ import { termText } from "../../terms";
 import { Code, Failed, Loading, sentence } from "../../ui/basics";
 import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
+import { shortKernel } from "../shared/names";
 import type { OverviewReport } from "../shared/reports";
 
 interface Prediction {
@@ -43,7 +44,7 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
       .map((cause) => ({
         name: cause.cause,
         label: termText(cause.cause),
-        note: `${duration(cause.ms)}${cause.culprit ? `, most of it ${cause.culprit.name.replace(/#.*/, "")}` : ""}`,
+        note: `${duration(cause.ms)}${cause.culprit ? `, most of it ${partName(cause.culprit.name)}` : ""}`,
       })),
     ...own.map((name) => ({ name, label: name, note: "" })),
   ];
@@ -73,13 +74,20 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
   );
 }
 
+/** A kernel's C++ name without its namespaces, and a range without what PyTorch puts behind it. */
+function partName(text: string): string {
+  return /^void |<.*>/.test(text) ? shortKernel(text) : text.replace(/#.*/, "");
+}
+
 function PartRow({ part, share, setShare }: { part: Part; share: number; setShare: (share: number) => void }) {
   return (
     <li>
       <label>
         <span class="whatif-name list breaks">
           <strong>{part.label}</strong>
-          <span class="muted">{part.note}</span>
+          <span class="muted" title={part.note}>
+            {part.note}
+          </span>
         </span>
         <input
           type="range"

@@ -97,7 +97,7 @@ def test_the_longest_kernel_leads_to_its_longest_run(page, page_server, corpus, 
         settle(page)
         page.get_by_role("link", name="Kernel", exact=True).click()
         settle(page)
-        bars = page.get_by_role("list", name="Time by kernel").get_by_role("link")
+        bars = page.get_by_role("list", name="Time by op and kernel").get_by_role("link")
         href = bars.first.get_attribute("href")
         bars.first.click()
         await_timeline(page)

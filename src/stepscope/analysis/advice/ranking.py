@@ -45,7 +45,7 @@ _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming f
 _OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host does itself, as its events say
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
-_KEEP_WORKERS = "DataLoader(persistent_workers=True) starts its workers once; "
+_KEEP_WORKERS = "where it comes in each epoch: DataLoader(persistent_workers=True) starts its workers once"
 _QUIETER = (
     "stop what else runs; if nothing does, the job's own threads and processes share the cores: use fewer of them"
     " (OMP_NUM_THREADS, taskset), or make what they do cheaper"
@@ -144,8 +144,8 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     has_workers = context.pace is not None and context.pace.feed.loader == "multi"
     actions = (
         f"where it comes once, leave it out: {remedy(LATER, context.recorder)}",
-        f"where it comes again, as in each epoch: {_KEEP_WORKERS if has_workers else ''}to see what runs there,"
-        f" {remedy(PYTHON_CALLS, context.recorder)}",
+        *((_KEEP_WORKERS,) if has_workers else ()),
+        f"where it comes again: to see what runs there, {remedy(PYTHON_CALLS, context.recorder)}",
     )
     title = f"Find out what the recording holds {outside.where}"
     told = Advice(
@@ -832,7 +832,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return "Nothing stands out"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
-        return f"Find out what `{shorten_op(row.culprit.name)}` does: it holds most of the unexplained {share:.0f} %"
+        return f"Find out what {shorten_op(row.culprit.name)} does: it holds most of the unexplained {share:.0f} %"
     if row is not None and row.cause == "unknown" and share >= LARGE_SHARE:
         return f"Record more detail: nothing was recorded for {share:.0f} % of {account.each_step}"
     if row is None or share < 100.0 * _MOST_OF:

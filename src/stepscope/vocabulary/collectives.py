@@ -38,7 +38,8 @@ _OPERATIONS = tuple(
     (name, Pattern(pattern))
     for name, pattern in (
         ("all_reduce", "allreduce"), ("all_gather", "allgather"), ("reduce_scatter", "reducescatter"),
-        ("all_to_all", "alltoall|epint(?:er|ra)node"), ("broadcast", "broadcast"), ("barrier", "barrier"), ("gather", "gather"),
+        ("all_to_all", "alltoall|epint(?:er|ra)node"), ("broadcast", "broadcast"), ("barrier", "barrier"),
+        ("gather", "gather"),
         ("send_recv", "send|recv|collectivepermute|ppermute"), ("scatter", "scatter"), ("reduce", "reduce"),
     )
 )  # fmt: skip

@@ -131,9 +131,8 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
 
 def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdict) -> tuple[list[Advice], Verdict]:
     """Advice and verdict of steps that are the smaller part of the recording: what holds the rest is said first."""
-    outside, pace = context.outside, context.pace
-    is_own = pace is not None and pace.op_threads.cores is not None  # it began before the steps and ended after them
-    if outside is None or is_own:
+    outside = context.outside
+    if outside is None:
         return list(kept), verdict
     holds = f"`{shorten_op(outside.name)}` holds most of it" if outside.name else "nothing there says what runs"
     longest = f"{duration_text(outside.longest_ps / MS)} of the recording lie {outside.where}; {holds}"

@@ -43,7 +43,7 @@ class MarkedLoop:
 def find_loops(trace: HostTrace) -> list[MarkedLoop]:
     """The loops that marks make, the one that is answered first, then those with most time; empty without marks."""
     marks = np.flatnonzero((trace.events.kind == EventKind.STEP_MARK) & (trace.events.duration_ps > 0))
-    marks = _without_found(trace, marks)
+    marks = _drop_found_marks(trace, marks)
     if not len(marks):
         return []
     loops = [_loop(trace, name, rows) for name, rows in _groups(trace, marks)]
@@ -55,7 +55,7 @@ def find_loops(trace: HostTrace) -> list[MarkedLoop]:
     return [chosen, *sorted(others, key=lambda each: -each.loop.total_ps)]
 
 
-def _without_found(trace: HostTrace, marks: I64) -> I64:
+def _drop_found_marks(trace: HostTrace, marks: I64) -> I64:
     """The marks without those of the recorder in most of which the program begins a step itself, on their thread.  The
     capture ends after the recorder's last step, which may cut the program's last one in two: that is left out."""
     found = trace.stat_ints(stat_names.STEP_FOUND, missing=0, rows=marks) > 0

@@ -501,7 +501,10 @@ class Autopilot:
 
     def _open_samples(self) -> None:
         """Samples the stacks until a step or the time window comes.  This disturbs nobody, so any thread may do it."""
-        self._run_later(_LOOK_FOR_MODEL_S, self._look_for_model)
+        if "torch" in sys.modules:
+            self._run_later(_LOOK_FOR_MODEL_S, self._look_for_model)
+        else:
+            self._run_later(self._patience - _SAMPLES_AFTER_S, self._open_window_unless_launcher)
         if self._runner.is_capturing or recorder.RECORDER.is_running() or self._is_launcher():
             return
         options = replace(

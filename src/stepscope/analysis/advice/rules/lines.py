@@ -242,16 +242,16 @@ def _describe(context: Context, line: LineFacts) -> str:
 
 
 def _share_of(context: Context, line: LineFacts) -> str:
-    """`68.1 % of each step`; of the long step that the account is of, where it names the function as a culprit."""
-    account, step = context.account, "each step"
-    if account is not None and account.has_steps and not account.is_median:
-        if percent := percent_of_account(context, line):
-            return f"{percent:.1f} % of {account.each_step}"
-        step = "the average step"  # a function's time is that of all steps
-    share = context.percent(line.own_ps / MS / context.quiet)
-    if account is not None and (percent_of_account(context, line) or 0.0) > 2 * share:  # a few long steps hold others
-        share, step = percent_of_account(context, line) or share, account.each_step
-    return f"{share:.1f} % of {step}"
+    """`68.1 % of each step`; of the step that the account is of, where it names the function as a culprit and that step
+    is a long one, or a few long steps hold others."""
+    account, share = context.account, context.percent(line.own_ps / MS / context.quiet)
+    if account is None:
+        return f"{share:.1f} % of each step"
+    is_long = account.has_steps and not account.is_median
+    percent = percent_of_account(context, line) or 0.0
+    if percent > (0.0 if is_long else 2 * share):
+        return f"{percent:.1f} % of {account.each_step}"
+    return f"{share:.1f} % of {'the average step' if is_long else 'each step'}"  # as a function's time is
 
 
 def percent_of_account(context: Context, line: LineFacts) -> float | None:

@@ -770,7 +770,13 @@ WANTED = [
 
 @pytest.mark.parametrize(("framework", "options", "imported", "chosen"), WANTED)
 def test_the_options_choose_the_tracers(monkeypatch, framework, options, imported, chosen):
-    for name in ("multiprocessing.process", "torch", "tensorflow", "orbax.checkpoint"):  # other tests import them
+    for name in (
+        "multiprocessing.process",
+        "torch",
+        "tensorflow",
+        "jax",
+        "orbax.checkpoint",
+    ):  # other tests import them
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in imported:
         monkeypatch.setitem(sys.modules, name, SimpleNamespace())

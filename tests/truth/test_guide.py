@@ -342,7 +342,7 @@ def test_a_tpu_that_cannot_be_asked_ends_in_one_clear_line(cloud, name, reason):
 # -- the first sentence on every snippet is true -----------------------------------------------------------------------
 
 UNKNOWN = "unknown: only first calls were captured"
-OF_STEP = r"(?!unknown|compile).* of (?:each (?:long )?|the median )step"
+OF_STEP = r"(?!unknown|compile).* of (?:each (?:long )?|the (?:median|average) )step"
 OF_CAPTURE = r"(?:host|compute|launch|input)-bound: .* of the capture|unknown: .* of the capture is unexplained"
 FIRST_SENTENCES = {
     "agents_basic_trace": OF_CAPTURE,

@@ -146,9 +146,8 @@ def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
 def list_missing(trace: HostTrace, steps_source: str) -> list[Missing]:
     """What a trace lacks, and how who recorded it records that."""
     kinds = set(np.flatnonzero(count_kinds(trace)).tolist())
-    takes_part = is_device_told_of(trace) or any(
-        trace.planes.kind[row] != PlaneKind.SPARSE_CORE for row in trace.device_planes()
-    )
+    listed = any(trace.planes.kind[row] != PlaneKind.SPARSE_CORE for row in trace.device_planes())
+    takes_part = listed or is_device_told_of(trace)
     has_activity = (trace.lines.kind == LineKind.THREAD) & (trace.lines.event_end > trace.lines.event_begin)
     found = (
         (steps_source == "markers", "step marks", STEP_MARKS),

@@ -435,6 +435,24 @@ def test_equal_neighbours_among_the_samples_are_joined():
     assert trace.planes.kind[0] == PlaneKind.CUSTOM_DEVICE  # what was sampled is no measured host time
 
 
+def test_what_goes_on_when_a_worker_writes_is_written_and_begins_anew():
+    main, names = (1, 77, "MainThread"), ("main", "load")
+    sampler = stack_samples.StackSampler()
+    sampler._log = logged(*[{main: stack(*names)}] * 2)  # at 10 and 20
+    sampler.end_open()
+    chunks = sampler.drain()
+    sampler._log = logged(*[{main: stack(*names)}] * 2)
+    sampler.stop()
+    chunks += sampler.drain()
+
+    assert ranges(trace_of([chunk for chunk in chunks if chunk.plane == stack_samples.PLANE])) == [
+        ("$job.py:1 main", 10, 20),
+        ("$job.py:1 load", 10, 20),
+        ("$job.py:1 main", 10, 20),
+        ("$job.py:1 load", 10, 20),
+    ]
+
+
 def test_the_frames_of_the_command_that_runs_a_program_are_left_out_and_those_of_the_demo_are_not(monkeypatch):
     own = stack_samples._OWN_FOLDER
     seen = []

@@ -177,7 +177,7 @@ NAMED_ONLY |= {"stepscope.autostart", "stepscope.overtime.slow_step"}
 # The most lines of Python that a room, or a wing of `analysis/`, may have: what it had on 28 November 2026 and a tenth,
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
-    "capture": 21_600,
+    "capture": 21_620,  # what goes on in a worker that may be killed
     "formats": 12_950,
     "account": 10_000,  # devices that show no work; the step that stands for the others; long steps that come again
     "web": 5_360,

@@ -283,6 +283,7 @@ class WorkerRecording:
 
     def _flush(self, take: Take) -> None:
         self._flushed_s = time.monotonic()
+        self._sampler.end_open()  # what a worker does for long would be lost if it is killed
         for chunk in take(self._sampler.drain()):
             self._file.write(layout.chunk(chunk))
 

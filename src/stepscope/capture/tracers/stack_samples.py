@@ -127,14 +127,19 @@ class StackSampler(Probe):
         if self._ticker is not None:
             self._ticker.stop(SHORT_PATIENCE_S)
         self._switching.give_back()
+        self.end_open()
+        if self._usage is not None:
+            self._usage.stop()
+
+    def end_open(self) -> None:
+        """Ends every range that is open, at the last sample; what goes on begins anew with the next one."""
         with self._lock:
             self._note_samples()
             for thread in self._threads.values():
                 self._end(thread, 0, self._last_ns)
                 thread.runs.end(self._last_ns)
                 thread.statements.end(self._last_ns)
-        if self._usage is not None:
-            self._usage.stop()
+                thread.sampled = None
 
     def abandon(self) -> None:
         """In a forked child."""

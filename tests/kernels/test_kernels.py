@@ -312,30 +312,33 @@ def test_shared_parts_are_those_that_a_search_for_each_interval_finds(
     assert [tuple(row) for row in np.asarray(intervals.intersect(start, end, low, high)).tolist()] == expected
 
 
-@given(_intervals, st.lists(_intervals, max_size=4))
+@given(_intervals, st.lists(_intervals, min_size=3, max_size=3), st.lists(st.booleans(), min_size=3, max_size=3))
 @settings(deadline=None)
-def test_the_first_set_that_covers_each_moment_is_found_tick_by_tick(
-    rows: list[Interval], sets: list[list[Interval]]
+def test_pieces_give_way_to_the_first_cause_of_work_that_runs_tick_by_tick(
+    rows: list[Interval], sets: list[list[Interval]], yielding: list[bool]
 ) -> None:
     start, end = _settle(rows)
-    settled = [_settle(each) for each in sets]
-    low, high = (np.concatenate([each[side] for each in settled] or [start[:0]]) for side in (0, 1))
-    first = np.cumsum([0, *(len(each[0]) for each in settled)])
-    parts = np.asarray(intervals.cover(start, end, low, high, first)).tolist()
+    cause = (np.arange(len(start)) % 3).astype(np.uint8)
+    found = sorted((a, b, number) for number, each in enumerate(sets) for *_, a, length in each for b in [a + length])
+    begun, done, does = (np.array([each[at] for each in found], np.int64) for at in range(3))
+    yields = np.zeros((1, 16), np.uint8)
+    yields[0, :3] = yielding
+    order = np.array([[2, 0, 1]], np.uint8)
+    parts = intervals.give_way(
+        start, end, cause, np.array([0, 1000]), np.zeros(1, np.uint8), yields, order, np.arange(len(found)),
+        does.astype(np.uint8), begun, done,
+    )  # fmt: skip
 
-    inside = {at: number for number in reversed(range(len(sets))) for at in instants(*settled[number])}
-    bounds = {int(at) for each in settled for side in each for at in side}
-    covered = [place for place in range(len(start)) if any(at in inside for at in range(start[place], end[place]))]
-    assert {at: (place, each) for place, a, b, each in parts for at in range(a, b)} == {
-        at: (place, inside.get(at, -1)) for place in covered for at in range(start[place], end[place])
-    }
-    assert not any(at in bounds for _, a, b, _ in parts for at in range(a + 1, b))
-    assert all(b == other or b in bounds or b in end for (*_, b, _), (_, other, *_) in pairwise(parts))
-
-
-def instants(start: NDArray[np.int64], end: NDArray[np.int64]) -> set[int]:
-    """All ticks of a set."""
-    return {at for a, b in zip(start.tolist(), end.tolist(), strict=True) for at in range(a, b)}
+    expected = {}
+    for place in range(len(start)):
+        for at in range(start[place], end[place]):
+            running = [each for each in (2, 0, 1) if any(a <= at < b and each == what for a, b, what in found)]
+            given = yielding[cause[place]] and running
+            expected[at] = (place, running[0] if given else cause[place], bool(given))
+    table = list(zip(*(np.asarray(each).tolist() for each in parts), strict=True))
+    assert {at: (place, each, node >= 0) for place, a, b, node, each in table for at in range(a, b)} == expected
+    assert all(does[node] == each and begun[node] <= a for _, a, _, node, each in table if node >= 0)
+    assert all(last <= first for (_, _, last, *_), (_, first, *_) in pairwise(table))
 
 
 @given(_intervals, _intervals)

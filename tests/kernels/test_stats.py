@@ -49,6 +49,15 @@ def test_a_stat_of_some_owners_becomes_a_column(table: list[OwnStats], data: st.
     assert out.tolist() == [wanted_of(table[row], 2, {1}) for row in rows]
 
 
+@given(owners, st.integers(0, 3), st.integers(-5, 5))
+def test_the_owners_of_a_stat_of_so_much_are_found(table: list[OwnStats], name: int, least: int) -> None:
+    owner, value = stats.find(*columns(table), name, 1 << 1, least)
+
+    last = [[value for other, tag, value in own if (other, tag) == (name, 1)][-1:] for own in table]
+    expected = [(at, value) for at, values in enumerate(last) for value in values if value >= least]
+    assert list(zip(np.asarray(owner).tolist(), np.asarray(value).tolist(), strict=True)) == expected
+
+
 def test_columns_that_do_not_belong_together_are_refused() -> None:
     offsets, names, tag, value = columns([[(1, 1, 5)], [(1, 1, 6)]])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepscope.kernels import (
+        causes,
         columns,
         combine,
         intervals,
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
         nesting,
         ops,
         pyramid,
+        queues,
         ranks,
         replay,
         riegeli,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
 
 __all__ = [
+    "causes",
     "columns",
     "combine",
     "intervals",
@@ -37,6 +40,7 @@ __all__ = [
     "nesting",
     "ops",
     "pyramid",
+    "queues",
     "ranks",
     "replay",
     "riegeli",

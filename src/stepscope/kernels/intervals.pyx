@@ -1,12 +1,14 @@
 """Sweeps over intervals."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memset
 
-from stepscope.kernels.growing cimport Growing, as_table, push
+from stepscope.kernels.growing cimport Growing, as_column, as_table, push
 from stepscope.kernels.memory cimport free
+from stepscope.kernels.searching cimport place_of
 
 cdef enum:
-    _MOST_SETS = 16  # of `cover`
+    _MOST_CAUSES = 16  # of `give_way`
 
 
 def merge_runs(
@@ -179,34 +181,37 @@ def count_below(const int64_t[::1] values, const int64_t[::1] limits, bint with_
         raise IndexError("the columns are not of one length")
     with nogil:
         for i in range(limits.shape[0]):
-            near = _count_below(values, near, limits[i] + with_limit)
+            near = place_of(values, 0, values.shape[0], near, limits[i] + with_limit)
             out[i] = near
 
 
-cdef inline int64_t _count_below(const int64_t[::1] values, int64_t near, int64_t limit) noexcept nogil:
-    """How many ascending values are below a limit, looked for from a place on that is probably near."""
-    cdef int64_t low, high, middle, step = 1, count = values.shape[0]
-    if near < count and values[near] < limit:
-        low, high = near, near + 1
-        while high < count and values[high] < limit:
-            low = high
-            high += step
-            step *= 2
-        high = min(high, count)
-    else:
-        low, high = near - 1, near
-        while low >= 0 and values[low] >= limit:
-            high = low
-            low -= step
-            step *= 2
-        low = max(low, -1)
-    while high - low > 1:  # the value at `low` is below the limit, that at `high` is not
-        middle = (low + high) >> 1
-        if values[middle] < limit:
-            low = middle
-        else:
-            high = middle
-    return high
+def find_by_line(
+    const int64_t[::1] values, const int64_t[::1] first, const int32_t[::1] line, const int64_t[::1] limits,
+    bint before, int64_t[::1] near, int64_t[::1] out,
+):
+    """The places of limits among the values of lines, which ascend on each.
+
+    Args:
+        values: int64 of shape (m,); first: int64 of shape (lines + 1,), where those of each line are.
+        line, limits: int32 and int64 of shape (n,), the lines that are asked about.
+        before: whether the last value that is at most the limit is asked for, else the first that is not below it.
+        near: int64 of shape (lines + 1,), as `first`; scratch.
+        out: int64 of shape (n,), receives the places, -1 for none.
+    """
+    cdef int64_t i, place
+    cdef int32_t on
+    if not (line.shape[0] == limits.shape[0] == out.shape[0] and first.shape[0] == near.shape[0]):
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for i in range(limits.shape[0]):
+            on, out[i] = line[i], -1
+            if on < 0 or on + 1 >= first.shape[0]:
+                continue
+            place = near[on] = place_of(values, first[on], first[on + 1], near[on], limits[i] + before)
+            if before and place > first[on]:
+                out[i] = place - 1
+            elif not before and place < first[on + 1]:
+                out[i] = place
 
 
 def intersect(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] low, const int64_t[::1] high):
@@ -225,8 +230,8 @@ def intersect(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::
     try:
         with nogil:
             for i in range(start.shape[0]):
-                first = _count_below(high, first, start[i] + 1)
-                last = _count_below(low, last if last >= first else first, end[i])
+                first = place_of(high, 0, high.shape[0], first, start[i] + 1)
+                last = place_of(low, 0, low.shape[0], max(first, last), end[i])
                 for at in range(first, last):
                     push(&found, i)
                     push(&found, at)
@@ -237,58 +242,103 @@ def intersect(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::
         free(found.items)
 
 
-def cover(
-    const int64_t[::1] start, const int64_t[::1] end, const int64_t[::1] low, const int64_t[::1] high,
-    const int64_t[::1] first,
+cdef struct Work:
+    # The work of a cause in the order of its starts, and when it runs.
+    Growing nodes
+    Growing spans  # start and end of each
+    int64_t near  # the first work that has not started yet
+    int64_t here  # the first span that is not over yet
+
+
+def give_way(
+    const int64_t[::1] start, const int64_t[::1] end, const uint8_t[::1] cause, const int64_t[::1] bounds,
+    const uint8_t[::1] manner, const uint8_t[:, ::1] yields, const uint8_t[:, ::1] order, const int64_t[::1] work,
+    const uint8_t[::1] does, const int64_t[::1] begun, const int64_t[::1] done,
 ):
-    """Intervals cut wherever one of some sets of instants begins or ends, and the first set that each part is in.
+    """Pieces of time, some of them cut wherever some work begins or ends, and the work's own where it runs.
 
     Args:
-        start, end: int64 of shape (n,), in order of time; no two overlap.
-        low, high: int64 of shape (m,), the sets one after the other, each as sorted intervals that do not touch.
-        first: int64 of shape (sets + 1,), where each set is in them.
+        start, end, cause: int64, int64 and uint8 of shape (pieces,): the pieces, in order of time, and their causes.
+        bounds: int64 of shape (steps + 1,), ps, where steps begin; manner: uint8 of shape (steps,), how each is treated.
+        yields: uint8 of shape (manners, causes), pieces of which causes give way.
+        order: uint8 of shape (manners, n), the causes of work that counts, at one moment the first.
+        work: int64 of shape (m,), nodes in the order of their starts; does: uint8 of shape (m,), their causes.
+        begun, done: int64 of shape (nodes,), when each node starts and ends.
 
     Returns:
-        int64 of shape (parts, 4): the place of the interval, start and end of the part, and the set, -1 for none;
-        intervals that lie in no set at all are left out.
+        Five of int64 of shape (parts,), in order of time: the piece, start, end, the node whose time it is now, -1 where
+        it stays the piece's, and the cause.
     """
-    cdef Growing found = Growing(NULL, 0, 0)
-    cdef int64_t[_MOST_SETS] near
-    cdef int64_t i, at, sets = first.shape[0] - 1, moment, until, before, inside, shared
-    if start.shape[0] != end.shape[0] or low.shape[0] != high.shape[0]:
+    cdef Growing[5] found
+    cdef Work[_MOST_CAUSES] of_cause
+    cdef int64_t at, place = 0
+    cdef int column
+    if not (start.shape[0] == end.shape[0] == cause.shape[0] and work.shape[0] == does.shape[0]):
         raise IndexError("the columns are not of one length")
-    if not 0 <= sets <= _MOST_SETS:
-        raise IndexError("too many sets")
-    for at in range(sets):
-        near[at] = first[at]
-        if not 0 <= first[at] <= first[at + 1] <= low.shape[0]:
-            raise IndexError("there is no such interval")
+    if not (manner.shape[0] == bounds.shape[0] - 1 > 0 and yields.shape[1] == _MOST_CAUSES):
+        raise IndexError("there are not as many steps or causes")
+    memset(found, 0, sizeof(found))
+    memset(of_cause, 0, sizeof(of_cause))
     try:
         with nogil:
-            for i in range(start.shape[0]):
-                before, shared, moment = found.size, 0, start[i]
-                while moment < end[i]:
-                    inside, until = -1, end[i]
-                    for at in range(sets - 1, -1, -1):
-                        while near[at] < first[at + 1] and high[near[at]] <= moment:
-                            near[at] += 1
-                        if near[at] == first[at + 1]:
-                            continue
-                        if low[near[at]] <= moment:
-                            inside, until = at, min(until, high[near[at]])
-                        else:
-                            until = min(until, low[near[at]])
-                    shared += inside >= 0
-                    push(&found, i)
-                    push(&found, moment)
-                    push(&found, until)
-                    push(&found, inside)
-                    moment = until
-                if not shared:
-                    found.size = before
-        return as_table(&found, 4)
+            for at in range(work.shape[0]):
+                push(&of_cause[does[at] % _MOST_CAUSES].nodes, work[at])
+                _append(begun[work[at]], done[work[at]], &of_cause[does[at] % _MOST_CAUSES].spans)
+            for at in range(start.shape[0]):
+                while place + 2 < bounds.shape[0] and bounds[place + 1] <= start[at]:
+                    place += 1
+                if yields[manner[place], cause[at]]:
+                    _cover(at, start[at], end[at], cause[at], order, manner[place], of_cause, begun, found)
+                else:
+                    _put(found, at, start[at], end[at], -1, cause[at])
+        return tuple([as_column(&found[column]) for column in range(5)])
     finally:
-        free(found.items)
+        for column in range(5):
+            free(found[column].items)
+        for column in range(_MOST_CAUSES):
+            free(of_cause[column].nodes.items)
+            free(of_cause[column].spans.items)
+
+
+cdef inline int _put(
+    Growing* found, int64_t piece, int64_t begin, int64_t stop, int64_t node, int64_t cause
+) except -1 nogil:
+    push(&found[0], piece)
+    push(&found[1], begin)
+    push(&found[2], stop)
+    push(&found[3], node)
+    push(&found[4], cause)
+    return 0
+
+
+cdef int _cover(
+    int64_t piece, int64_t begin, int64_t stop, int cause, const uint8_t[:, ::1] order, int manner, Work* of_cause,
+    const int64_t[::1] begun, Growing* found,
+) except -1 nogil:
+    """A piece cut wherever work begins or ends."""
+    cdef int64_t until, at
+    cdef Work* each
+    cdef Work* inside
+    while begin < stop:
+        inside, until = NULL, stop
+        for at in range(order.shape[1] - 1, -1, -1):
+            each = &of_cause[order[manner, at]]
+            while each.here < each.spans.size and each.spans.items[each.here + 1] <= begin:
+                each.here += 2
+            if each.here == each.spans.size:
+                continue
+            if each.spans.items[each.here] <= begin:
+                inside, until = each, min(until, each.spans.items[each.here + 1])
+            else:
+                until = min(until, each.spans.items[each.here])
+        if inside == NULL:
+            _put(found, piece, begin, until, -1, cause)
+        else:
+            while inside.near < inside.nodes.size and begun[inside.nodes.items[inside.near]] <= begin:
+                inside.near += 1
+            _put(found, piece, begin, until, inside.nodes.items[inside.near - 1], inside - of_cause)
+        begin = until
+    return 0
 
 
 def overlap(
@@ -312,11 +362,11 @@ def overlap(
         raise IndexError("the columns of intervals are not of one length")
     with nogil:
         for i in range(begin.shape[0]):
-            near = _count_below(start, near, begin[i])
+            near = place_of(start, 0, start.shape[0], near, begin[i])
             at_begin = before[near]
             if near > 0:
                 at_begin -= max(end[near - 1] - begin[i], 0)
-            until = _count_below(start, near if until < near else until, stop[i])
+            until = place_of(start, 0, start.shape[0], max(near, until), stop[i])
             at_stop = before[until]
             if until > 0:
                 at_stop -= max(end[until - 1] - stop[i], 0)

@@ -7,6 +7,16 @@ U8 = NDArray[np.uint8]
 F64 = NDArray[np.float64]
 
 def sort(previous: I32, into: I64, source: I32, state: U8, stack: I32, order: I32, bad: U8) -> None: ...
+def sort_edges(
+    source: I32,
+    target: I32,
+    lag: I64,
+    after_start: U8,
+    start: I64,
+    end: I64,
+    into: I64,
+    order: I64,
+) -> int: ...
 def replay(
     order: I32,
     previous: I32,
@@ -46,6 +56,29 @@ def spend(
     spent: F64,
     share: F64,
 ) -> None: ...
+def pieces(
+    bounds: I32,
+    previous: I32,
+    into: I64,
+    source: I32,
+    after_start: U8,
+    start: I64,
+    end: I64,
+    line: I32,
+    event: I32,
+    kind: U8,
+    work: int,
+    since: I64,
+    until: I64,
+    first: I64,
+    last: I64,
+    begun: I64,
+    extent: I64,
+    parent: I32,
+    main: int,
+    cuts: I64,
+    cuts_of_others: I64,
+) -> tuple[memoryview, memoryview, memoryview, memoryview, memoryview]: ...
 def stretches(
     first: int,
     last: int,

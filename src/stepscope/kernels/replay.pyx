@@ -6,6 +6,7 @@ from libc.string cimport memset
 
 from stepscope.kernels.growing cimport Growing, as_column, as_table, push
 from stepscope.kernels.memory cimport free
+from stepscope.kernels.searching cimport place_of
 
 
 def sort(
@@ -57,6 +58,49 @@ def sort(
                     order[count] = node
                     count += 1
                     depth -= 1
+
+
+def sort_edges(
+    const int32_t[::1] source, const int32_t[::1] target, const int64_t[::1] lag, const uint8_t[::1] after_start,
+    const int64_t[::1] start, const int64_t[::1] end, int64_t[::1] into, int64_t[::1] order,
+):
+    """Edges by their targets, without those whose source was not ready when the target started, as recorded: they would
+    turn the record around.
+
+    Args:
+        source, target: int32 of shape (edges,); lag, after_start: as of `replay`.
+        start, end: int64 of shape (nodes,), ps, as recorded.
+        into: int64 of shape (nodes + 1,), zeros; receives where the edges into each node are.
+        order: int64 of shape (edges,), receives the edges, which keep their order at each target.
+
+    Returns:
+        How many of them are left.
+    """
+    cdef int64_t edge, node, begin, count
+    if not source.shape[0] == target.shape[0] == lag.shape[0] == after_start.shape[0] == order.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for edge in range(source.shape[0]):
+            if _holds(edge, source, target, lag, after_start, start, end):
+                into[target[edge] + 1] += 1
+        count = 0
+        for node in range(1, into.shape[0]):  # where those of the node before start
+            begin = count
+            count += into[node]
+            into[node] = begin
+        for edge in range(source.shape[0]):
+            if _holds(edge, source, target, lag, after_start, start, end):
+                order[into[target[edge] + 1]] = edge
+                into[target[edge] + 1] += 1
+    return count
+
+
+cdef inline bint _holds(
+    int64_t edge, const int32_t[::1] source, const int32_t[::1] target, const int64_t[::1] lag,
+    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end,
+) noexcept nogil:
+    cdef int64_t ready = start[source[edge]] if after_start[edge] else end[source[edge]]
+    return ready + min(lag[edge], 0) <= start[target[edge]]
 
 
 def replay(
@@ -159,6 +203,114 @@ def spend(
                         share[node] += <double>length / whole[node]
     finally:
         free(found.items)
+
+
+def pieces(
+    const int32_t[::1] bounds, const int32_t[::1] previous, const int64_t[::1] into, const int32_t[::1] source,
+    const uint8_t[::1] after_start, const int64_t[::1] start, const int64_t[::1] end, const int32_t[::1] line,
+    const int32_t[::1] event, const uint8_t[::1] kind, int work, const int64_t[::1] since, const int64_t[::1] until,
+    const int64_t[::1] first, const int64_t[::1] last, const int64_t[::1] begun, const int64_t[::1] extent,
+    const int32_t[::1] parent, int main, const int64_t[::1] cuts, const int64_t[::1] cuts_of_others,
+):
+    """The way through all steps, with the own time of threads cut wherever the innermost event changes.
+
+    Args:
+        bounds, previous, into, source, after_start, start, end: as of `walk`.
+        line, event, kind: int32, int32 and uint8 of shape (nodes,): the line, -1 for none, the event, and the kind, of
+            which `work` is that of device work.
+        since, until: int64 of shape (steps,), ps: what is outside of them is left out.
+        first, last: int64 of shape (lines,), the rows of each line's events, sorted by start, at one start the longer
+            first.
+        begun, extent: int64 of shape (events,), ps; parent: int32 of shape (events,), row or -1.
+        main: the line that is cut at `cuts` as well, int64 of shape (n,), ps, ascending; the others at those of others.
+
+    Returns:
+        Five of int64 of shape (pieces,), in order of time: start, end, node, edge and event of each piece, as of `walk`
+        and -1 where no event is.
+    """
+    cdef Growing way = Growing(NULL, 0, 0), near = Growing(NULL, 0, 0)  # near: the event that starts next on each line
+    cdef Growing[5] found
+    cdef int64_t step, at, node, low, high, on, near_cut = 0, near_other = 0
+    cdef int column
+    if not (since.shape[0] == until.shape[0] == bounds.shape[0] - 1 and first.shape[0] == last.shape[0]):
+        raise IndexError("the columns are not of one length")
+    memset(found, 0, sizeof(found))
+    try:
+        with nogil:
+            for at in range(first.shape[0]):
+                push(&near, first[at])
+            for step in range(bounds.shape[0] - 1):
+                way.size = 0
+                _walk_step(step, bounds, previous, into, source, after_start, start, end, &way)
+                for at in range(way.size - 4, -4, -4):  # the way leads back
+                    node = way.items[at]
+                    low, high = max(way.items[at + 2], since[step]), min(way.items[at + 3], until[step])
+                    if high <= low:
+                        continue
+                    on = line[node]
+                    if way.items[at + 1] != -1 or kind[node] == work or on < 0:
+                        _put_piece(found, way.items[at + 2], way.items[at + 3], node, way.items[at + 1], event[node])
+                    elif on == main:
+                        near.items[on] = _put_own(
+                            found, low, high, node, first[on], last[on], near.items[on], begun, extent, parent, cuts,
+                            &near_cut,
+                        )
+                    else:
+                        near.items[on] = _put_own(
+                            found, low, high, node, first[on], last[on], near.items[on], begun, extent, parent,
+                            cuts_of_others, &near_other,
+                        )
+        return tuple([as_column(&found[column]) for column in range(5)])
+    finally:
+        free(way.items)
+        free(near.items)
+        for column in range(5):
+            free(found[column].items)
+
+
+cdef inline int _put_piece(
+    Growing* found, int64_t begin, int64_t stop, int64_t node, int64_t edge, int64_t event
+) except -1 nogil:
+    push(&found[0], begin)
+    push(&found[1], stop)
+    push(&found[2], node)
+    push(&found[3], edge)
+    push(&found[4], event)
+    return 0
+
+
+cdef int64_t _put_own(
+    Growing* found, int64_t begin, int64_t stop, int64_t node, int64_t first, int64_t last, int64_t near,
+    const int64_t[::1] begun, const int64_t[::1] extent, const int32_t[::1] parent, const int64_t[::1] cuts,
+    int64_t* near_cut,
+) except -1 nogil:
+    """Gives away the own time of a node, cut at events and at other times; the event that starts next on its line."""
+    cdef int64_t following = place_of(begun, first, last, near, begin + 1), inner = following - 1, until, over
+    near = following
+    if inner < first:
+        inner = -1
+    elif extent[inner] <= 0:
+        inner = parent[inner]
+    while begin < stop:
+        while following < last and extent[following] <= 0:
+            following += 1
+        until = min(stop, begun[following]) if following < last else stop
+        while begin < until:
+            over = min(until, begun[inner] + extent[inner]) if inner >= 0 else until
+            while near_cut[0] < cuts.shape[0] and cuts[near_cut[0]] < over:
+                if cuts[near_cut[0]] > begin:
+                    _put_piece(found, begin, cuts[near_cut[0]], node, -1, inner)
+                    begin = cuts[near_cut[0]]
+                near_cut[0] += 1
+            if over > begin:
+                _put_piece(found, begin, over, node, -1, inner)
+                begin = over
+            if begin < until:
+                inner = parent[inner]
+        if begin < stop:  # at one start the longer event comes first
+            inner = following
+            following += 1
+    return near
 
 
 cdef inline int _push_four(Growing* into, int64_t one, int64_t two, int64_t three, int64_t four) except -1 nogil:

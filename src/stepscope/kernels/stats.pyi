@@ -7,6 +7,9 @@ I64 = NDArray[np.int64]
 U8 = NDArray[np.uint8]
 
 def put(offsets: I64, name: I32, tag: U8, value: I64, wanted: int, tags: int, out: I64) -> None: ...
+def find(
+    offsets: I64, name: I32, tag: U8, value: I64, wanted: int, tags: int, least: int
+) -> tuple[memoryview, memoryview]: ...
 def put_some(offsets: I64, owners: I64, name: I32, tag: U8, value: I64, wanted: int, tags: int, out: I64) -> None: ...
 def gather(
     offsets: I64,

@@ -2,6 +2,9 @@
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t
 
+from stepscope.kernels.growing cimport Growing, as_column, push
+from stepscope.kernels.memory cimport free
+
 
 cdef enum:
     _BLOCK = 16  # stats that are looked at together: the wanted ones are few, and most blocks hold none
@@ -38,6 +41,45 @@ def put(
                             owner += 1
                         out[owner] = value[place]
             stat = end
+
+
+def find(
+    const int64_t[::1] offsets, const int32_t[::1] name, const uint8_t[::1] tag, const int64_t[::1] value,
+    int32_t wanted, uint32_t tags, int64_t least,
+):
+    """The owners of a stat that is at least so much, and its values; arguments as of `put`.
+
+    Returns:
+        Two of int64 of shape (n,); the owners ascend.
+    """
+    cdef Growing owners = Growing(NULL, 0, 0), values = Growing(NULL, 0, 0)
+    cdef int64_t stat, end, owner = 0, count, place
+    cdef bint here
+    _check(offsets, name, tag, value)
+    stat, count = offsets[0], offsets[offsets.shape[0] - 1]
+    try:
+        with nogil:
+            while stat < count:
+                end = min(stat + _BLOCK, count)
+                here = False
+                for place in range(stat, end):
+                    here |= name[place] == wanted
+                if here:
+                    for place in range(stat, end):
+                        if name[place] == wanted and tag[place] < 32 and tags >> tag[place] & 1:
+                            while offsets[owner + 1] <= place:
+                                owner += 1
+                            if owners.size and owners.items[owners.size - 1] == owner:
+                                owners.size -= 1
+                                values.size -= 1
+                            if value[place] >= least:
+                                push(&owners, owner)
+                                push(&values, value[place])
+                stat = end
+        return as_column(&owners), as_column(&values)
+    finally:
+        free(owners.items)
+        free(values.items)
 
 
 def put_some(

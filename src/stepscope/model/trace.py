@@ -190,6 +190,11 @@ class HostTrace:
 
         It makes no column of all events on the way.
         """
+        wanted = self._string_rows(names)
+        if len(wanted) == 1 and not self.derived("names of type stats", _names_of_type_stats)[wanted[0]]:
+            own, bits = self.event_stats, 1 << StatTag.INT | 1 << StatTag.UINT
+            events, ints = kernels.stats.find(own.offsets, own.name, own.tag, own.value, wanted[0], bits, least)
+            return np.asarray(events), np.asarray(ints)
         rows, values = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         for first, column in self.stat_int_blocks(names, least - 1):
             found = np.flatnonzero(column >= least)

@@ -20,13 +20,16 @@ from bench.replay_others import replay_from_others
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.build import build_graph
 from stepscope.analysis.account.causes import Cause
-from stepscope.analysis.account.critical_path import OWN, way_through
-from stepscope.analysis.account.graph import EdgeKind, Graph
+from stepscope.analysis.account.critical_path import OWN, pieces_of_steps, way_through
+from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.model import usual_steps
 from stepscope.analysis.account.piece_causes import causes_of_waiting
 from stepscope.analysis.account.replay import replay, replay_error_percent
 from stepscope.analysis.account.shares import shares_of, spent_on
+from stepscope.analysis.account.stretches import bounds_of_stretches
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -188,6 +191,35 @@ def test_what_steps_are_spent_on_is_what_the_stretches_of_their_way_add_up_to(tr
     found = spent_on(graph, shares, steps, graph.start_ps, graph.end_ps, graph.own_ps.astype(np.float64))
 
     assert found == pytest.approx(expected)
+
+
+@given(traces())
+@settings(max_examples=60)
+def test_the_pieces_of_steps_are_their_ways_with_the_time_of_threads_cut_at_events(trace):
+    graph = build_graph(trace)
+    if graph is None or not len(graph.steps):
+        return
+    way, steps = way_through(graph, np.arange(len(graph.steps)), graph.start_ps, graph.end_ps), steps_of(trace)
+    place = np.searchsorted(graph.end_ps[graph.bounds], way.start_ps, side="right") - 1
+    start = np.maximum(way.start_ps, steps.start_ps[graph.steps][place])
+    end = np.minimum(way.end_ps, steps.until_ps[graph.steps][place])
+    line, cuts = graph.line[way.node], bounds_of_stretches(trace)
+    on_thread = (way.edge == OWN) & (graph.kind[way.node] != NodeKind.WORK) & (line >= 0)
+    others = np.flatnonzero(~on_thread & (end > start))
+    columns = way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node]
+    expected = list(zip(*(column[others].tolist() for column in columns), strict=True))
+    for each in set(line[on_thread].tolist()):
+        rows = np.flatnonzero(on_thread & (line == each) & (end > start))
+        rows = rows[np.argsort(start[rows])]
+        if len(rows):
+            mine = cuts[0 if each == threads_of(trace).main else 1]
+            at, *bounds, event = cut_by_events(trace, each, start[rows], end[rows], mine)
+            columns = (*bounds, way.node[rows[at]], way.edge[rows[at]], event)
+            expected += zip(*(column.tolist() for column in columns), strict=True)
+
+    found = pieces_of_steps(trace, graph)
+
+    assert list(zip(*(column.tolist() for column in vars(found).values()), strict=True)) == sorted(expected)
 
 
 # -- real profiles -----------------------------------------------------------------------------------------------------

@@ -417,10 +417,9 @@ def moments_of(pieces: Pieces, cause: U8) -> tuple[tuple[str, int], ...]:
     """
     if not len(pieces):
         return ()
-    order = np.argsort(pieces.start_ps, kind="stable")
-    low, high = int(pieces.start_ps.min()), int(pieces.end_ps.max())
+    start, end = pieces.start_ps, pieces.end_ps
+    low, high = int(start.min()), int(end.max())
     edges = low + np.arange(_MOMENTS + 1) * (high - low) // _MOMENTS  # floats lack the digits of times after a day
-    start, end, cause = pieces.start_ps[order], pieces.end_ps[order], cause[order]
     first = np.searchsorted(edges, start, side="right") - 1
     cells = np.searchsorted(edges, end, side="left") - first  # that a piece touches
     piece = np.repeat(np.arange(len(start)), cells)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.graph import EdgeKind, Edges
-from stepscope.analysis.account.nodes import NodeFinder, numbers_in, runs_of
+from stepscope.analysis.account.nodes import NodeFinder, numbers_in
 from stepscope.analysis.account.queues import Queues
 from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.trace.blocking import blocking_calls
@@ -97,15 +97,15 @@ def _calls_into_full_queues(trace: HostTrace, queues: Queues) -> tuple[I64, I64]
         before, done = (count_below(ends, each, with_limit=True) for each in (start, start + took))
         place = np.arange(len(work))
         depth, busy = place - before, place > done  # work from before is left when the call returns
-        free, names = busy & (done == before), trace.event_names(call)
-        rest = start + took - ends[np.maximum(done - 1, 0)]
-        waits, late = np.zeros(len(work), np.bool_), busy & ~free
-        by_name = np.argsort(names, kind="stable")
-        for begin, end in runs_of(names[by_name]):
-            here = by_name[begin:end]
-            usual = took[here[free[here]]]
+        free = busy & (done == before)
+        late = np.flatnonzero(busy & ~free)
+        rest = (start + took)[late] - ends[np.maximum(done[late] - 1, 0)]
+        waits, names = np.zeros(len(work), np.bool_), trace.event_names(call) if len(late) else late
+        for name in numbers_in(names[late]):
+            usual = took[free & (names == name)]
             if len(usual):
-                waits[here] = late[here] & (took[here] > usual.max()) & (rest[here] <= median(usual))
+                fits = (names[late] == name) & (took[late] > usual.max()) & (rest <= median(usual))
+                waits[late[fits]] = True
         if not waits.any():
             continue
         depth -= depth.min()

@@ -14,7 +14,7 @@ from stepscope.analysis.account.sync_points import SyncPoints, sync_points_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import HostSteps, steps_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, median, offsets_of
+from stepscope.model.arrays import I32, I64, median, offsets_of
 from stepscope.records import dataclass
 
 E = EdgeKind
@@ -163,11 +163,13 @@ def _nodes_before(first: I64, queues: Queues, host: int, chains: tuple[int, ...]
 
 
 def _graph(nodes: Nodes, step: I32, edges: Edges, pauses: _Pauses, bounds: StepBounds, zero_ps: int) -> Graph:
-    sound = _holds(nodes, edges)
-    lost = len(edges) - int(sound.sum())
-    edges = edges.take(np.flatnonzero(sound))
-    edges = edges.take(np.argsort(edges.target, kind="stable"))
-    into = offsets_of(np.bincount(edges.target, minlength=len(nodes)))
+    into, kept = np.zeros(len(nodes) + 1, np.int64), np.empty(len(edges), np.int64)
+    count = kernels.replay.sort_edges(
+        edges.source, edges.target, edges.lag_ps, edges.after_start.view(np.uint8), nodes.start_ps, nodes.end_ps, into,
+        kept,
+    )  # fmt: skip
+    lost = len(edges) - count
+    edges = edges.take(kept[:count])
     order, bad = np.empty(len(nodes), np.int32), np.zeros(len(edges), np.uint8)
     kernels.replay.sort(
         pauses.previous, into, edges.source, np.zeros(len(nodes), np.uint8), np.empty(len(nodes) + 1, np.int32), order,
@@ -188,14 +190,6 @@ def _steps_of_work(steps: HostSteps, queues: Queues, bounds: StepBounds) -> I64:
     """The step that each piece of device work is for, else the one during which it starts."""
     label = steps.label[queues.event].astype(np.int64)
     return np.where((label >= 0) & (label < len(bounds.steps)), label, bounds.step_at(queues.start_ps))
-
-
-def _holds(nodes: Nodes, edges: Edges) -> Mask:
-    """Edges whose source was ready when the target started, as recorded; others would turn the record around."""
-    source = np.where(edges.after_start, nodes.start_ps[edges.source], nodes.end_ps[edges.source])
-    ready = source + np.minimum(edges.lag_ps, 0)
-    sound: Mask = ready <= nodes.start_ps[edges.target]
-    return sound
 
 
 # ---- edges between queues --------------------------------------------------------------------------------------------
@@ -245,8 +239,5 @@ def _sources_by_time(queues: Queues, ready: I64, late: I64) -> tuple[I64, I64]:
     """The work of another queue that ended last before each late work started, where that explains the start."""
     by_end = np.argsort(queues.end_ps, kind="stable")
     source = last_done(by_end, queues.end_ps, queues.start_ps[late], ready[late], queues.line, queues.line[late])
-    explains: Mask = (source >= 0) & (queues.end_ps[source] > ready[late])
-    # It is this work that was waited for if nothing but what a start takes is left to explain.
-    rest = queues.start_ps[late] - queues.end_ps[source]
-    explains &= rest <= (queues.start_ps[late] - ready[late]) // 2
+    explains = source >= 0
     return source[explains], late[explains]

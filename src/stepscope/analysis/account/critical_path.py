@@ -8,9 +8,8 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.account.graph import Graph, NodeKind
-from stepscope.analysis.account.innermost import cut_by_events
-from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.stretches import bounds_of_stretches
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.grouping import forest
 from stepscope.model import HostTrace
@@ -73,14 +72,17 @@ def way_through(graph: Graph, steps: I64, start_ps: I64, end_ps: I64) -> Way:
 
 
 def pieces_of_steps(trace: HostTrace, graph: Graph) -> Pieces:
-    """The pieces of all steps; which of them each belongs to, its times tell.  Steps may be apart: pieces between them
-    are left out, and no event there is looked at."""
-    way = way_through(graph, np.arange(len(graph.steps)), graph.start_ps, graph.end_ps)
-    ways = Pieces(way.start_ps, way.end_ps, way.node, way.edge, graph.event[way.node].astype(np.int64))
-    ways = ways.take(ways.end_ps > ways.start_ps)
-    _, inside = clip_to_steps(trace, graph, ways)
-    lasts = inside.end_ps > inside.start_ps
-    return _cut_at_events(trace, graph, ways.take(lasts), inside.take(lasts))
+    """The pieces of all steps in order of time, with the own time of threads inside of steps cut wherever the innermost
+    event changes; which step each belongs to, its time tells.  Steps may be apart: pieces between them are left out."""
+    steps, links, lines, main = steps_of(trace), forest(trace), trace.lines, threads_of(trace).main
+    found = kernels.replay.pieces(
+        graph.bounds, graph.previous, graph.into, graph.edges.source, graph.edges.after_start.view(np.uint8),
+        graph.start_ps, graph.end_ps, graph.line, graph.event, graph.kind, NodeKind.WORK,
+        steps.start_ps[graph.steps], steps.until_ps[graph.steps], lines.event_begin, lines.event_end,
+        trace.events.start_ps, links.extent_ps, links.parent, main, *bounds_of_stretches(trace),
+    )  # fmt: skip
+    start, end, node, edge, event = map(np.asarray, found)
+    return Pieces(start, end, node.astype(np.int32), edge.astype(np.int32), event)
 
 
 def places_in_steps(graph: Graph, pieces: Pieces) -> I64:
@@ -94,25 +96,6 @@ def clip_to_steps(trace: HostTrace, graph: Graph, pieces: Pieces) -> tuple[I64, 
     steps, place = steps_of(trace), places_in_steps(graph, pieces)
     start = np.maximum(pieces.start_ps, steps.start_ps[graph.steps][place])
     return place, replace(pieces, start_ps=start, end_ps=np.minimum(pieces.end_ps, steps.until_ps[graph.steps][place]))
-
-
-def _join_pieces(parts: list[Pieces]) -> Pieces:
-    return Pieces(*map(np.concatenate, zip(*(vars(part).values() for part in parts), strict=True)))
-
-
-def _cut_at_events(trace: HostTrace, graph: Graph, pieces: Pieces, inside: Pieces) -> Pieces:
-    """The pieces with the own time of threads inside of steps, cut wherever the innermost event changes."""
-    line = graph.line[pieces.node]
-    on_thread = (pieces.edge == OWN) & (graph.kind[pieces.node] != NodeKind.WORK) & (line >= 0)
-    parts = [pieces.take(np.flatnonzero(~on_thread))]
-    for each in numbers_in(line[on_thread]):
-        rows = np.flatnonzero(on_thread & (line == each))
-        rows = rows[np.argsort(inside.start_ps[rows])]
-        start, end, cuts = inside.start_ps[rows], inside.end_ps[rows], bounds_of_stretches(trace, each)
-        place, begin, stop, event = cut_by_events(trace, each, start, end, cuts)
-        row = rows[place]
-        parts.append(Pieces(begin, stop, pieces.node[row], pieces.edge[row], event))
-    return _join_pieces(parts)
 
 
 def kinds_of(trace: HostTrace, events: I64) -> U8:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.graph import EdgeKind, Edges
 from stepscope.analysis.account.innermost import intersect
 from stepscope.analysis.account.nodes import NodeFinder, is_among, numbers_in
@@ -581,16 +582,8 @@ def drained_within(trace: HostTrace, queues: Queues, start_ps: I64, end_ps: I64)
     count = len(start_ps)
     found = Drained(np.full(count, -1, np.int64), np.full(count, NEVER), np.zeros(count, np.int64))
     called = np.where(queues.call >= 0, trace.events.start_ps[queues.call], queues.start_ps)
-    for line in numbers_in(queues.line):
-        first, last = np.searchsorted(queues.line, (line, line + 1))
-        start, end = queues.start_ps[first:last], queues.end_ps[first:last]
-        at = count_below(np.maximum.accumulate(called[first:last]), end_ps) - 1
-        done = np.where(at >= 0, end[np.maximum(at, 0)], NEVER)
-        better = np.flatnonzero((done <= end_ps) & (done > np.maximum(start_ps, found.done_ps)))
-        found.line[better], found.done_ps[better] = line, done[better]
-        # Work of a queue does not overlap, so that what it did up to a time is a sum and a part of one piece.
-        total = np.append(0, np.cumsum(end - start))
-        low = count_below(start, start_ps[better])
-        cut = np.where(low > 0, np.maximum(end[np.maximum(low - 1, 0)] - start_ps[better], 0), 0)
-        found.filled_ps[better] = total[at[better] + 1] - total[low] + cut
+    kernels.queues.drained(
+        queues.line, queues.start_ps, queues.end_ps, called, np.empty(len(called) + 1, np.int64), start_ps, end_ps,
+        found.line, found.done_ps, found.filled_ps,
+    )  # fmt: skip
     return found

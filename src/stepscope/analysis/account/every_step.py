@@ -44,7 +44,7 @@ class EveryStep:
 
     Attributes:
         graph: the model.
-        pieces: of all steps, not sorted.
+        pieces: of all steps, in order of time.
         step: int64 of shape (pieces,), the place of each piece's step among `graph.steps`.
         cause, known: uint8 of shape (pieces,), see Cause and Known.
         median: the place of the step whose account `account_of` gives.
@@ -98,13 +98,12 @@ class EveryStep:
 
     def longest_causes(self, start_ps: I64, end_ps: I64) -> list[str | None]:
         """The cause that takes most of each of a few intervals; None where half of one is outside of steps."""
-        order = np.argsort(self.pieces.start_ps, kind="stable")
-        low, high = self.pieces.start_ps[order], self.pieces.end_ps[order]
+        low, high = self.pieces.start_ps, self.pieces.end_ps
         found: list[str | None] = []
         for start, end in zip(start_ps.tolist(), end_ps.tolist(), strict=True):
             here = slice(int(np.searchsorted(high, start, side="right")), int(np.searchsorted(low, end)))
             shared = np.minimum(high[here], end) - np.maximum(low[here], start)
-            spent = np.bincount(self.cause[order[here]], weights=shared, minlength=len(Cause))
+            spent = np.bincount(self.cause[here], weights=shared, minlength=len(Cause))
             inside = 2 * spent.sum() > end - start
             found.append(Cause(int(np.argmax(spent))).name.lower() if inside else None)
         return found

@@ -6,9 +6,8 @@ import numpy as np
 
 from stepscope import kernels
 from stepscope.analysis.trace.grouping import forest
-from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I64, count_below, offsets_of
+from stepscope.model.arrays import I64, count_below
 
 
 def cut_by_events(
@@ -45,13 +44,3 @@ def intersect(start: I64, end: I64, low: I64, high: I64) -> tuple[I64, I64, I64,
     the one and of the other, start and end."""
     place, at, begin, until = np.asarray(kernels.intervals.intersect(start, end, low, high)).T.copy()
     return place, at, begin, until
-
-
-def cover(start: I64, end: I64, sets: list[Spans]) -> tuple[I64, I64, I64, I64]:
-    """Stretches, in order of time and without overlap, cut wherever one of some sets begins or ends: for each part the
-    place of its stretch, start, end, and the first set that it is in, -1 for none.  Stretches that share nothing with
-    any of the sets are left out."""
-    low, high = (np.concatenate([getattr(each, side) for each in sets] or [start[:0]]) for side in ("start", "end"))
-    first = offsets_of([len(each.start) for each in sets])
-    place, begin, until, which = np.asarray(kernels.intervals.cover(start, end, low, high, first)).T.copy()
-    return place, begin, until, which

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.model.arrays import F64, I32, I64, U8, Mask, count_below, distinct, offsets_of, places_of, used_rows
 from stepscope.records import dataclass
 
@@ -75,19 +75,11 @@ class NodeFinder:
 
     def ending_by(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The last node of a line that has ended at a time: int64 of shape (n,), -1 where none has."""
-        at = np.full(len(line), -1, np.int64)
-        for rows, first, last in self._group_by_line(line):
-            place = count_below(self._end_ps[first:last], time_ps[rows], with_limit=True)
-            at[rows] = np.where(place > 0, first + place - 1, -1)
-        return at
+        return self._find(self._end_ps, line, time_ps, True)
 
     def starting_from(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The first node of a line that starts at a time or later: int64 of shape (n,), -1 where none does."""
-        at = np.full(len(line), -1, np.int64)
-        for rows, first, last in self._group_by_line(line):
-            place = first + count_below(self._start_ps[first:last], time_ps[rows])
-            at[rows] = np.where(place < last, place, -1)
-        return at
+        return self._find(self._start_ps, line, time_ps, False)
 
     def starting_at(self, line: NDArray[np.integer], time_ps: I64) -> I64:
         """The node of a line that starts at a time: int64 of shape (n,), -1 where none does."""
@@ -96,13 +88,10 @@ class NodeFinder:
         at[some[self._start_ps[at[some]] != time_ps[some]]] = -1
         return at
 
-    def _group_by_line(self, line: NDArray[np.integer]) -> Iterator[tuple[I64, int, int]]:
-        """The lines that are asked about and have nodes: the places in the question, and the line's nodes."""
-        order = np.argsort(line, kind="stable")
-        last = np.cumsum(np.bincount(line))
-        for each in np.flatnonzero(np.diff(last, prepend=0)[: len(self._first) - 1]).tolist():
-            begin = int(last[each - 1]) if each else 0
-            yield order[begin : last[each]], int(self._first[each]), int(self._first[each + 1])
+    def _find(self, values: I64, line: NDArray[np.integer], time_ps: I64, before: bool) -> I64:
+        at, lines = np.empty(len(line), np.int64), line.astype(np.int32, copy=False)
+        kernels.intervals.find_by_line(values, self._first, lines, time_ps, before, self._first.copy(), at)
+        return at
 
 
 def cut_line(line: int, cuts: I64, gap_start: I64, gap_end: I64, done: I64) -> tuple[I32, I64, I64]:

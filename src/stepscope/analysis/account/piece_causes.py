@@ -4,44 +4,38 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, causes_of_work, event_causes, unrecorded_causes
-from stepscope.analysis.account.critical_path import OWN, PAUSE, Pieces, kinds_of
-from stepscope.analysis.account.graph import EdgeKind, Edges, Graph, NodeKind
+from stepscope.analysis.account.critical_path import OWN, Pieces, kinds_of
+from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import Threads
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.grouping import COPIES, forest
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up
+from stepscope.model.arrays import I32, I64, U8, Mask
 
 E = EdgeKind
 
-_OF_EDGE: dict[EdgeKind, Cause] = {
-    E.LAUNCH: Cause.LAUNCH, E.QUEUE: Cause.DEVICE_GAP, E.RETURN: Cause.SYNC, E.HANDOVER: Cause.LAUNCH,
-    E.JOIN: Cause.LAUNCH, E.BOUND: Cause.UNKNOWN,
-}  # fmt: skip
+# By the kind of an edge: the cause of waiting for it, and whether that is unknown where a part is unexplained.
+_OF_EDGE, _DOUBTED = np.zeros((2, 256), np.uint8)
+_OF_EDGE[[E.LAUNCH, E.QUEUE, E.RETURN, E.HANDOVER, E.JOIN]] = (
+    Cause.LAUNCH, Cause.DEVICE_GAP, Cause.SYNC, Cause.LAUNCH, Cause.LAUNCH,
+)  # fmt: skip
+_DOUBTED[[E.LAUNCH, E.QUEUE]] = 1
 
 
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     """The cause of each piece: uint8 of shape (pieces,), see Cause."""
-    cause = np.empty(len(pieces), np.uint8)
-    for part in blocks_of(len(pieces)):
-        cause[part] = _causes_of_some(trace, graph, pieces.take(part), threads)
-    return cause
-
-
-def _causes_of_some(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
-    line = graph.line[pieces.node]
     cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
-    own, work = pieces.edge == OWN, graph.kind[pieces.node] == NodeKind.WORK
     cause[_held_up_in_copies(trace, graph, pieces)] = Cause.SYNC
-    cause[own & work] = causes_of_work(trace)[kinds_of(trace, pieces.event[own & work])]
-    host = np.flatnonzero(own & ~work)
-    event = pieces.event[host]
-    cause[host] = np.where(event >= 0, event_causes(trace)[event], unrecorded_causes(trace, threads)[line[host]])
-    cause[own & (line >= 0) & threads.serves_input[line]] = Cause.INPUT
-    told = causes_within(trace, line, pieces.start_ps, pieces.end_ps, own)
-    np.copyto(cause, told, where=(told != NO_STRETCH) & ~work)
+    kernels.causes.of_own_time(
+        pieces.node, pieces.edge, pieces.event, graph.line, graph.kind, NodeKind.WORK, trace.events.kind,
+        causes_of_work(trace), event_causes(trace), unrecorded_causes(trace, threads),
+        threads.serves_input.view(np.uint8), Cause.INPUT, cause,
+    )  # fmt: skip
+    told = causes_within(trace, graph.line[pieces.node], pieces.start_ps, pieces.end_ps, pieces.edge == OWN)
+    np.copyto(cause, told, where=(told != NO_STRETCH) & (graph.kind[pieces.node] != NodeKind.WORK))
     return cause
 
 
@@ -75,22 +69,16 @@ def causes_of_waiting(graph: Graph, threads: Threads, node: I32, edge: I32, leng
         node, edge, length: of shape (n,), as in Pieces; lengths in ps.
     """
     cause = np.zeros(len(node), np.uint8)
-    waits = np.flatnonzero(edge >= 0)
-    cause[waits] = edge_causes(graph, graph.edges.take(edge[waits].astype(np.int64)), threads)
-    pause = np.flatnonzero((edge == PAUSE) & (graph.kind[node] == NodeKind.WORK))
-    known = length[pause] > graph.unexplained_ps[node[pause]]
-    cause[pause] = np.where(known, Cause.DEVICE_GAP, Cause.UNKNOWN)
+    kernels.causes.of_waiting(
+        node, edge, length, graph.edges.kind, _OF_EDGE, _DOUBTED, graph.line, graph.kind, NodeKind.WORK,
+        graph.unexplained_ps, threads.serves_input.view(np.uint8), Cause.INPUT, Cause.DEVICE_GAP, cause,
+    )  # fmt: skip
     return cause
 
 
-def edge_causes(graph: Graph, edges: Edges, threads: Threads) -> U8:
-    """The cause of waiting for each of some edges of a graph: uint8 of shape (edges,)."""
-    by_kind = np.zeros(256, np.uint8)
-    by_kind[list(_OF_EDGE)] = list(_OF_EDGE.values())
-    cause = look_up(by_kind, edges.kind)
-    for part in blocks_of(len(cause)):
-        line, kind = graph.line[edges.target[part]], edges.kind[part]
-        held = ((kind == E.LAUNCH) | (kind == E.QUEUE)) & (graph.unexplained_ps[edges.target[part]] > 0)
-        cause[part][held] = Cause.UNKNOWN
-        cause[part][(line >= 0) & threads.serves_input[line] & (cause[part] != Cause.UNKNOWN)] = Cause.INPUT
-    return cause
+def edge_causes(graph: Graph, threads: Threads) -> U8:
+    """The cause of waiting for each edge of a graph: uint8 of shape (edges,)."""
+    count = len(graph.edges)
+    return causes_of_waiting(
+        graph, threads, graph.edges.target, np.arange(count, dtype=np.int32), np.zeros(count, np.int64)
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.nodes import numbers_in, runs_of
 from stepscope.analysis.account.stream_waits import StreamWaits, stream_waits_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
@@ -11,7 +12,7 @@ from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS
 from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import I32, I64, Mask, count_below, median, percentiles
+from stepscope.model.arrays import I32, I64, Mask, median, percentiles
 from stepscope.records import dataclass
 
 NEVER = np.iinfo(np.int64).min // 4
@@ -67,13 +68,10 @@ def queues_of(trace: HostTrace, zero_ps: int) -> Queues:
     call = forest(trace).cause[rows].astype(np.int64)
     line = trace.events.line[rows]
     waits = stream_waits_of(trace, line, call)
-    start = _align_starts(trace, rows, call)
-    end = start + trace.events.duration_ps[rows]
-    reached = _reached(line, end)
-    previous = np.where(np.diff(line, prepend=-1) == 0, np.arange(len(rows)) - 1, -1)
-    free = np.where(previous >= 0, reached[previous], zero_ps)
-    own = np.maximum(end - np.maximum(start, np.where(previous >= 0, free, start)), 0)
-    start, end = np.maximum(start, np.where(previous >= 0, free, start)), reached
+    start, end = trace.events.start_ps[rows], trace.events.duration_ps[rows]
+    called = np.where(call >= 0, trace.events.start_ps[call], start)
+    own, free, previous = (np.empty(len(rows), np.int64) for _ in range(3))
+    kernels.queues.line_up(line, trace.lines.plane, called, zero_ps, start, end, own, free, previous)
     awaited = _last_awaited(waits, start, end)
     held = np.maximum(np.maximum(free, awaited), _followed(trace, line, call, start, end, free))
     latency, after_start = _latencies(trace, call, start, held)
@@ -142,54 +140,21 @@ def _followed(trace: HostTrace, line: I32, call: I64, start: I64, end: I64, free
             continue
         by_end = here[np.argsort(end[here], kind="stable")]
         source = last_done(by_end, end, start[here], since[here], line, line[here])
-        done = np.where(source >= 0, end[source], NEVER)
-        follows = (done > since[here]) & (start[here] - done <= (start[here] - since[here]) // 2)
-        found[here[follows]] = np.minimum(done, start[here])[follows]
+        found[here] = np.where(source >= 0, np.minimum(end[source], start[here]), NEVER)
     return found
 
 
 def last_done(by_end: I64, end: I64, start: I64, since: I64, line: I32, own: I32) -> I64:
-    """The work of another queue that was done last before some work started, as exactly as times of devices are: places
-    in the queues, int64 of shape (n,), -1 for none.
+    """The work of another queue that was done last before some work started, as exactly as times of devices are, if
+    that leaves little of the start to explain: places in the queues, int64 of shape (n,), -1 for none.
 
     Args:
         by_end: places in the queues by `end`.
         start, since, own: of the work, its start, when it could have started, and its queue.
     """
-    inexact = (start - since) // _INEXACT
-    at = count_below(end[by_end], start + np.maximum(inexact, 0), with_limit=True) - 1
-    return _last_of_another_line(by_end, at, line, own)
-
-
-def _last_of_another_line(by_end: I64, at: I64, line: I32, own: I32) -> I64:
-    """From a place in an order back to the first that is not of one's own line, a few steps at most; -1 without one."""
-    at = at.copy()
-    for _ in range(_MOST_STEPS_BACK):
-        same = (at >= 0) & (line[by_end[at]] == own)
-        if not same.any():
-            break
-        at[same] -= 1
-    good = (at >= 0) & (line[by_end[at]] != own)
-    return np.where(good, by_end[at], -1)
-
-
-def _align_starts(trace: HostTrace, rows: I64, call: I64) -> I64:
-    """Starts of device work, later by as much as any work of its device starts before its call."""
-    start = trace.events.start_ps[rows].copy()
-    plane = trace.lines.plane[trace.events.line[rows]]
-    early = np.where(call >= 0, trace.events.start_ps[call] - start, 0)
-    for device in numbers_in(plane[early > 0]):
-        here = plane == device
-        start[here] += int(early[here].max())
-    return start
-
-
-def _reached(line: I32, end: I64) -> I64:
-    """The latest end up to each piece of work on its line."""
-    out = end.copy()
-    for first, last in runs_of(line):
-        np.maximum.accumulate(end[first:last], out=out[first:last])
-    return out
+    found = np.empty(len(start), np.int64)
+    kernels.queues.last_done(by_end, end[by_end], start, since, line, own, _INEXACT, _MOST_STEPS_BACK, found)
+    return found
 
 
 def _latencies(trace: HostTrace, call: I64, start: I64, free: I64) -> tuple[I64, Mask]:

@@ -21,17 +21,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.account.causes import Cause, causes_of_work
-from stepscope.analysis.account.critical_path import OWN, Pieces, clip_to_steps, kinds_of, places_in_steps
+from stepscope.analysis.account.critical_path import OWN, Pieces, clip_to_steps
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.innermost import cover
 from stepscope.analysis.account.model import MOST_ERROR_PERCENT
 from stepscope.analysis.account.nodes import numbers_in, sum_of_busiest_line
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, U8, Mask
+from stepscope.model.arrays import F64, I64, U8, Mask, look_up
 
 # Causes that say that a device has nothing to do, by which they last no longer than it idles.
 WHILE_IDLE = (Cause.LAUNCH, Cause.PYTHON, Cause.SYNC, Cause.DEVICE_GAP, Cause.UNKNOWN)
@@ -42,61 +42,62 @@ _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRAN
 _OF_MESSAGES = (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
 
 
+def _ways(yields: list[tuple[Cause, ...]], order: list[tuple[Cause, ...]]) -> tuple[U8, U8]:
+    """Which causes give way in each manner of steps: uint8 of shape (manners, 16); and to which: (manners, n)."""
+    table = np.zeros((len(yields), 16), np.uint8)
+    for manner, causes in enumerate(yields):
+        table[manner, list(causes)] = 1
+    return table, np.array(order, np.uint8)
+
+
+# Manners of steps: devices limit them, and messages fill them.
+_IS_LIMIT, _FILLED = 1, 2
+_TO_DEVICES = _ways(2 * [WHILE_IDLE, _OF_HOST], 2 * [_ON_DEVICES] + 2 * [_OF_MESSAGES])
+_TO_COMPUTING = _ways(2 * [(Cause.COMMUNICATION,)] + 2 * [()], 4 * [(Cause.DEVICE_COMPUTE,)])
+
+
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:
     """Pieces and their causes, of the devices' work instead of what stands for idle devices, of computation instead of
-    communication, and of the devices' work instead of the host's in steps that they limit."""
+    communication, and of the devices' work instead of the host's in steps that they limit.
+
+    Args:
+        pieces: in order of time, as those that are returned.
+    """
     work = np.flatnonzero(graph.kind == NodeKind.WORK)
     if not len(work):
         return pieces, cause
     work = work[np.argsort(graph.start_ps[work], kind="stable")]
-    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
+    does = look_up(causes_of_work(trace), trace.events.kind[graph.event[work]])
     start, end = _bounds_of_steps(trace, graph)
     is_limit = _are_of_devices(trace, graph, work, does, start, end, pieces, cause)
-    mine = work if is_limit.all() else work[_is_of_busiest_device(trace, graph, work)]
+    mine = np.arange(len(work)) if is_limit.all() else np.flatnonzero(_is_of_busiest_device(trace, graph, work))
     filled = _filled_by_messages(graph, work, does, start, end)
-    for steps, order in ((filled, _OF_MESSAGES), (~filled, _ON_DEVICES)):
-        if not steps.any():
-            continue
-        place = places_in_steps(graph, pieces)
-        yields = np.isin(cause, WHILE_IDLE) | (is_limit[place] & (cause == Cause.HOST_COMPUTE))
-        pieces, cause = _give(trace, graph, pieces, cause, yields & steps[place], mine, order)
-    place = places_in_steps(graph, pieces)
-    hidden = (cause == Cause.COMMUNICATION) & ~filled[place]
-    return _give(trace, graph, pieces, cause, hidden, work, (Cause.DEVICE_COMPUTE,))
+    manner = _FILLED * filled.astype(np.uint8) + _IS_LIMIT * is_limit.astype(np.uint8)
+    pieces, cause = _give(graph, pieces, cause, manner, _TO_DEVICES, work[mine], does[mine])
+    if not (cause == Cause.COMMUNICATION).any():
+        return pieces, cause
+    return _give(graph, pieces, cause, manner, _TO_COMPUTING, work, does)
 
 
 def _give(
-    trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, yields: Mask, work: I64, to: tuple[Cause, ...]
+    graph: Graph, pieces: Pieces, cause: U8, manner: U8, ways: tuple[U8, U8], work: I64, does: U8
 ) -> tuple[Pieces, U8]:
     """Pieces and their causes, cut wherever some work begins or ends, and its own where it runs.
 
     Args:
-        yields: bool of shape (pieces,), pieces that give way.
-        work: nodes in the order of their starts; to: causes of work that counts, at one moment the first.
+        manner: uint8 of shape (steps,), how each step is treated, of `ways`: which causes give way, and the causes of
+            work that counts; uint8 of shape (manners, causes) and (manners, n).
+        work: nodes in the order of their starts; does: their causes.
     """
-    rows = np.flatnonzero(yields)
-    if not len(rows):
-        return pieces, cause
-    rows = rows[np.argsort(pieces.start_ps[rows], kind="stable")]
-    does = causes_of_work(trace)[kinds_of(trace, graph.event[work].astype(np.int64))]
-    of_causes = {each: mine for each in to if len(mine := work[does == each])}
-    spans = [_spans(graph, mine) for mine in of_causes.values()]
-    place, begin, until, which = cover(pieces.start_ps[rows], pieces.end_ps[rows], spans)
-    if not len(place):
-        return pieces, cause
-    at = rows[place]
-    parts, became = Pieces(begin, until, pieces.node[at], pieces.edge[at], pieces.event[at]), cause[at]
-    for number, (each, mine) in enumerate(of_causes.items()):
-        here = np.flatnonzero(which == number)
-        node = mine[np.searchsorted(graph.start_ps[mine], begin[here], side="right") - 1]
-        parts.node[here], parts.edge[here], parts.event[here] = node, OWN, graph.event[node]
-        became[here] = each
-    stays = np.ones(len(pieces), np.bool_)
-    stays[at] = False
-    kept = np.flatnonzero(stays)
-    rest = pieces.take(kept)
-    joined = (np.concatenate(both) for both in zip(vars(rest).values(), vars(parts).values(), strict=True))
-    return Pieces(*joined), np.append(cause[kept], became)
+    found = kernels.intervals.give_way(
+        pieces.start_ps, pieces.end_ps, cause, graph.end_ps[graph.bounds], manner, *ways, work, does, graph.start_ps,
+        graph.end_ps,
+    )  # fmt: skip
+    place, start, end, own, became = map(np.asarray, found)
+    node, edge, event = pieces.node[place], pieces.edge[place], pieces.event[place]
+    given = np.flatnonzero(own >= 0)
+    node[given], edge[given], event[given] = own[given], OWN, graph.event[own[given]]
+    return Pieces(start, end, node, edge, event), became.astype(np.uint8)
 
 
 def _is_of_busiest_device(trace: HostTrace, graph: Graph, work: I64) -> Mask:

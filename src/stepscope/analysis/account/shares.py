@@ -41,7 +41,7 @@ def shares_of(trace: HostTrace, graph: Graph) -> CauseShares:
 def _shares(trace: HostTrace, graph: Graph) -> CauseShares:
     threads = threads_of(trace)
     own = OwnTimes.gather(len(graph), _own_times(trace, graph, threads))
-    return CauseShares(own, edge_causes(graph, graph.edges, threads))
+    return CauseShares(own, edge_causes(graph, threads))
 
 
 def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, int, I64]]:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from stepscope import kernels
 from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import late_peers, lost_spans
-from stepscope.analysis.account.innermost import cut_by_events, places_around
+from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
@@ -208,11 +209,12 @@ def _extents(trace: HostTrace, rows: I64) -> Spans:
     return Spans.union(start, start + forest(trace).extent_ps[rows])
 
 
-def bounds_of_stretches(trace: HostTrace, line: int) -> I64:
-    """When stretches begin or end that are a cause for a thread: int64 of shape (2 n,), ps, ascending."""
+def bounds_of_stretches(trace: HostTrace) -> tuple[I64, I64]:
+    """When stretches begin or end that are a cause for the loop's thread, and for the others: int64 of shape (2 n,),
+    ps, ascending."""
     known = stretches_of(trace)
-    chosen = slice(None) if line == threads_of(trace).main else ~known.of_loop
-    return np.stack([known.start_ps[chosen], known.end_ps[chosen]], axis=1).ravel()
+    both = np.stack([known.start_ps, known.end_ps], axis=1)
+    return both.ravel(), both[~known.of_loop].ravel()
 
 
 def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: I64, own: Mask) -> U8:
@@ -224,9 +226,11 @@ def causes_within(trace: HostTrace, line: NDArray[np.integer], start: I64, end: 
     Args:
         own: bool of shape (n,), time that the thread does not wait for a known reason.
     """
-    known = stretches_of(trace)
-    at = places_around(known.start_ps, known.end_ps, start, end)
-    cause = np.append(known.cause, np.uint8(NO_STRETCH))  # the last is for those around which there is none
-    of_others = np.append(~known.of_loop, False)
-    found: U8 = np.where(of_others[at] | (own & (line == threads_of(trace).main)), cause[at], NO_STRETCH)
+    known, found = stretches_of(trace), np.full(len(start), NO_STRETCH, np.uint8)
+    if len(known.cause):
+        is_main = own & (line == threads_of(trace).main)
+        kernels.causes.of_stretches(
+            known.start_ps, known.end_ps, known.cause, known.of_loop.view(np.uint8), start, end, is_main.view(np.uint8),
+            found,
+        )  # fmt: skip
     return found

@@ -228,7 +228,8 @@ def pieces(
         Five of int64 of shape (pieces,), in order of time: start, end, node, edge and event of each piece, as of `walk`
         and -1 where no event is.
     """
-    cdef Growing way = Growing(NULL, 0, 0), near = Growing(NULL, 0, 0)  # near: the event that starts next on each line
+    # near: the event that starts next on each line, and the last before it that lasts.
+    cdef Growing way = Growing(NULL, 0, 0), near = Growing(NULL, 0, 0)
     cdef Growing[5] found
     cdef int64_t step, at, node, low, high, on, near_cut = 0, near_other = 0
     cdef int column
@@ -239,6 +240,7 @@ def pieces(
         with nogil:
             for at in range(first.shape[0]):
                 push(&near, first[at])
+                push(&near, -1)
             for step in range(bounds.shape[0] - 1):
                 way.size = 0
                 _walk_step(step, bounds, previous, into, source, after_start, start, end, &way)
@@ -251,13 +253,13 @@ def pieces(
                     if way.items[at + 1] != -1 or kind[node] == work or on < 0:
                         _put_piece(found, way.items[at + 2], way.items[at + 3], node, way.items[at + 1], event[node])
                     elif on == main:
-                        near.items[on] = _put_own(
-                            found, low, high, node, first[on], last[on], near.items[on], begun, extent, parent, cuts,
+                        _put_own(
+                            found, low, high, node, first[on], last[on], &near.items[2 * on], begun, extent, parent, cuts,
                             &near_cut,
                         )
                     else:
-                        near.items[on] = _put_own(
-                            found, low, high, node, first[on], last[on], near.items[on], begun, extent, parent,
+                        _put_own(
+                            found, low, high, node, first[on], last[on], &near.items[2 * on], begun, extent, parent,
                             cuts_of_others, &near_other,
                         )
         return tuple([as_column(&found[column]) for column in range(5)])
@@ -279,24 +281,27 @@ cdef inline int _put_piece(
     return 0
 
 
-cdef int64_t _put_own(
-    Growing* found, int64_t begin, int64_t stop, int64_t node, int64_t first, int64_t last, int64_t near,
+cdef int _put_own(
+    Growing* found, int64_t begin, int64_t stop, int64_t node, int64_t first, int64_t last, int64_t* near,
     const int64_t[::1] begun, const int64_t[::1] extent, const int32_t[::1] parent, const int64_t[::1] cuts,
     int64_t* near_cut,
 ) except -1 nogil:
-    """Gives away the own time of a node, cut at events and at other times; the event that starts next on its line."""
-    cdef int64_t following = place_of(begun, first, last, near, begin + 1), inner = following - 1, until, over
-    near = following
-    if inner < first:
-        inner = -1
-    elif extent[inner] <= 0:
-        inner = parent[inner]
+    """Gives away the own time of a node, cut at events and at other times."""
+    cdef int64_t following = place_of(begun, first, last, near[0], begin + 1), inner, until, over, around
+    for inner in range(following - 1, near[0] - 1, -1):
+        if extent[inner] > 0:
+            near[1] = inner
+            break
+    near[0], inner = following, near[1]
     while begin < stop:
         while following < last and extent[following] <= 0:
             following += 1
-        until = min(stop, begun[following]) if following < last else stop
+        until, around = stop, -1
+        if following < last:
+            until, around = min(stop, begun[following]), parent[following]
         while begin < until:
-            over = min(until, begun[inner] + extent[inner]) if inner >= 0 else until
+            # What is around the next event lasts until then, whatever is recorded of its own end.
+            over = until if inner < 0 or inner == around else min(until, begun[inner] + extent[inner])
             while near_cut[0] < cuts.shape[0] and cuts[near_cut[0]] < over:
                 if cuts[near_cut[0]] > begin:
                     _put_piece(found, begin, cuts[near_cut[0]], node, -1, inner)
@@ -310,7 +315,7 @@ cdef int64_t _put_own(
         if begin < stop:  # at one start the longer event comes first
             inner = following
             following += 1
-    return near
+    return 0
 
 
 cdef inline int _push_four(Growing* into, int64_t one, int64_t two, int64_t three, int64_t four) except -1 nogil:

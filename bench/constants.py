@@ -24,8 +24,8 @@ from bench.freeze import list_recordings
 from stepscope.analysis.advice import ranking
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.ranking import Advised
-from stepscope.analysis.advice.registry import RULES
 from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rules import own_rules
 from stepscope.analysis.overview.overview_tool import OverviewReport
 
 PAGE = Path(__file__).resolve().parent / "CONSTANTS.md"
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     places = [place for folder in parser.parse_args(arguments).folders for place in list_recordings(folder)]
     reports = [stepscope.load(place).report("overview") for place in places]
     contexts = [report.context for report in reports if isinstance(report, OverviewReport)]
-    now = [_first_class(ranking.advise(context, RULES)) for context in contexts]
+    now = [_first_class(ranking.advise(context, own_rules())) for context in contexts]
     rows = [_describe(number, contexts, now) for number in (*find_thresholds(), *find_constants())]
     PAGE.write_text("".join([_HEAD.format(recordings=len(contexts)), *rows]), encoding="utf-8")
     return 0
@@ -83,9 +83,9 @@ def find_thresholds() -> Iterator[Number]:
 
     def advise_with(rule: Rule, context: Context, value: float) -> Advised:
         changed = replace(rule, threshold_percent=value)
-        return ranking.advise(context, [changed if each is rule else each for each in RULES])
+        return ranking.advise(context, [changed if each is rule else each for each in own_rules()])
 
-    for rule in RULES:
+    for rule in own_rules():
         yield Number(f"rule {rule.id}", rule.threshold_percent, partial(advise_with, rule))
 
 
@@ -94,7 +94,7 @@ def find_constants() -> Iterator[Number]:
 
     A number that is only the threshold of rules is moved with each of them.
     """
-    modules = {sys.modules[each.__module__] for rule in RULES if (each := rule.find or rule.evaluate) is not None}
+    modules = {sys.modules[each.__module__] for rule in own_rules() if (each := rule.find or rule.evaluate) is not None}
     for module in sorted({*modules, ranking}, key=lambda module: module.__name__):
         body = ast.parse(Path(str(module.__file__)).read_text("utf-8")).body
         functions = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
@@ -111,7 +111,7 @@ def _advise_with_constant(module: ModuleType, name: str, context: Context, value
     before = getattr(module, name)
     setattr(module, name, value)
     try:
-        return ranking.advise(context, RULES)
+        return ranking.advise(context, own_rules())
     finally:
         setattr(module, name, before)
 

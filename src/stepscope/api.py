@@ -390,9 +390,9 @@ class LoadedProfile:
             UsageError: there is no such tool or host, or there are no such steps.
             InputError: no host can be read.
         """
-        return self._in_one_state(lambda: self._report(tool_named(tool_name), host, steps)[0])
+        return self._ask_unchanged_files(lambda: self._report(tool_named(tool_name), host, steps)[0])
 
-    def _in_one_state(self, ask: Callable[[], Answered]) -> Answered:
+    def _ask_unchanged_files(self, ask: Callable[[], Answered]) -> Answered:
         """What `ask` answers of files that stay what they are; it is asked again where one was replaced meanwhile, so
         that no answer is made of two recordings."""
         for tries in range(_MOST_TRIES, 0, -1):
@@ -417,7 +417,7 @@ class LoadedProfile:
         kept = None if content is None else unpack_report(content)
         if kept is not None:
             return kept
-        report, unreadable = self._in_one_state(lambda: self._report(tool, None, None))
+        report, unreadable = self._ask_unchanged_files(lambda: self._report(tool, None, None))
         packed = None if unreadable or key is None else pack_report(report)
         if packed is not None:
             self._cache.put_bytes(key, name, packed)
@@ -585,11 +585,13 @@ class LoadedProfile:
             return self._what_if_balanced(files, selection, notices, balance)
         advised = functools.cache(lambda: cast("AdviceReport", self.report("advice", steps=steps)))
         alone = changes[0].part if len(changes) == 1 and changes[0].action == whatif.REMOVE else ""
-        named = (item for item in advised().items if alone in (item.kind, item.id))
-        if (alone in CLASSES or _is_advice(alone)) and (item := next(named, None)):
-            return whatif.what_if_advised(item, advised().context, tuple(map(str, notices)))
-        if alone in CLASSES:
-            return whatif.what_if_of_class(alone, advised().context, tuple(map(str, notices)))
+        if alone in CLASSES or _is_advice(alone):
+            item = next((item for item in advised().items if alone in (item.kind, item.id)), None)
+            known = advised().context, tuple(map(str, notices))
+            if item is not None:
+                return whatif.what_if_advised(item, *known)
+            if alone in CLASSES:
+                return whatif.what_if_of_class(alone, *known)
         traces = [self._trace_of(file, selection) for file in self._slowest_hosts(files, selection)]
         models = [model for trace in traces if (model := model_of(trace)) is not None]
         ops_of_class = functools.partial(_ops_of_class, advised)

@@ -24,8 +24,9 @@ from ports import free_port
 from program_runs import run_command, run_warm
 
 import stepscope
-from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.advice.rules import own_rules
 from stepscope.analysis.facts.augmentation import augmentation_of
+from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.analysis.steps.named_steps import mark_named_steps
 from stepscope.analysis.trace.program_facts import OpThreads
@@ -566,7 +567,7 @@ def test_a_callback_that_no_trainer_called_says_so(tmp_path):
 
 def test_every_practice_that_a_trace_shows_names_a_rule():
     text = (ROOT / "docs/best-practices.md").read_text(encoding="utf-8")
-    known = {rule.id for rule in RULES} | {
+    known = {rule.id for rule in own_rules()} | {
         "input.reading-competes",
         "input.python-competes",
     }  # both of the rule `input`
@@ -598,7 +599,7 @@ def seen(**more: Any) -> Any:
     ],
 )
 def test_sharding_after_the_work_is_advice(stages, advised):
-    rule = next(rule for rule in RULES if rule.id == "input.shard-late")
+    rule = next(rule for rule in own_rules() if rule.id == "input.shard-late")
     graph = tuple(stage(name, 100.0) for name in stages)
     context = seen(read=lambda tool: SimpleNamespace(graph=graph) if tool == "tf-data" else None)
 
@@ -614,7 +615,7 @@ def op_row(where: str, name: str, kind: str, self_us: float) -> dict[str, Any]:
     [(50.0, "FusedBatchNormV3", True), (50.0, "Relu", False), (1.0, "FusedBatchNormV3", False)],
 )
 def test_biases_before_batch_normalization_are_advice(bias_us, norm, advised):
-    rule = next(rule for rule in RULES if rule.id == "compute.bias-before-norm")
+    rule = next(rule for rule in own_rules() if rule.id == "compute.bias-before-norm")
     rows = [
         op_row("host", "conv/BiasAdd", "BiasAdd", bias_us),
         op_row("host", "bn", norm, 100.0),
@@ -689,10 +690,11 @@ def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
     [(1, 8, 20.0, True), (8, 8, 20.0, False), (1, 8, 95.0, False), (None, 8, 20.0, False)],
 )
 def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, cores, busy, advised):
-    rule = next(rule for rule in RULES if rule.id == "threads.few")
+    rule = next(rule for rule in own_rules() if rule.id == "threads.few")
     context = seen(
-        counter={"CPU machine %": busy}.get, has_device=False, framework="pytorch", compute_ms=80.0,
-        percent=lambda ms: ms, pace=SimpleNamespace(op_threads=OpThreads(cores, threads)),
+        counter={"CPU machine %": busy}.get, has_device=False, framework="pytorch", cores=cores,
+        work=WorkFacts(steps=1, compute_ps=80 * 10**9), percent=lambda ms: ms,
+        pace=SimpleNamespace(op_threads=OpThreads(cores, threads)),
     )  # fmt: skip
 
     assert (rule(context) is not None) is advised
@@ -708,7 +710,7 @@ def test_fewer_threads_than_cores_are_advice_where_the_host_computes(threads, co
     ],
 )
 def test_free_memory_is_advice(memory, peak, framework, advised):
-    rule = next(rule for rule in RULES if rule.id == "memory.free")
+    rule = next(rule for rule in own_rules() if rule.id == "memory.free")
     memories = [{"id": memory, "capacity_bytes": 100, "peak": {"stack_bytes": 0, "heap_bytes": peak}}]
     context = seen(
         read=lambda _: SimpleNamespace(memories=memories), has_device=True, framework=framework,
@@ -721,7 +723,7 @@ def test_free_memory_is_advice(memory, peak, framework, advised):
 
 @pytest.mark.parametrize(("kind", "advised"), [("DecodeJpeg", True), ("Cast", False)])
 def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
-    rule = next(rule for rule in RULES if rule.id == "input.decoding")
+    rule = next(rule for rule in own_rules() if rule.id == "input.decoding")
     rows = [op_row("host", "decode", kind, 80.0), op_row("host", "resize", "ResizeBilinear", 20.0)]
     context = seen(
         read=lambda _: SimpleNamespace(rows=rows), has_device=True, framework="tensorflow",

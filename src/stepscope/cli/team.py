@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ from stepscope.report.looks import clean
 if TYPE_CHECKING:
     from stepscope.web.auth.tokens import Token
     from stepscope.web.serving import PageServer
+    from stepscope.web.site import Site
 
 PATIENCE_S = 20.0
 """For open requests when the server is asked to end; orchestrators wait 30 seconds before they kill."""
@@ -89,23 +91,15 @@ def serve_team(
     below these folders from memory, and ends after ten idle minutes.
     """
     if warm:
-        if given.fields != {"logdirs", "warm"}:
-            raise UsageError("--warm shows no page, so it takes no other option")
-        from stepscope.cli.warm import serve_warm
-
-        serve_warm(logdirs)
+        _answer_from_memory(logdirs, given)
         return
-    from stepscope.cli.report import render
     from stepscope.web import serving
     from stepscope.web.auth.gate import Gate, GateOptions
     from stepscope.web.auth.log import write_request
     from stepscope.web.auth.proxies import parse_proxies
     from stepscope.web.auth.tokens import parse_role
-    from stepscope.web.catalogue import parse_root
-    from stepscope.web.hosts import own_names
     from stepscope.web.listener import load_certificate
     from stepscope.web.memory import share_heap
-    from stepscope.web.site import Site, SiteOptions
 
     proxies = parse_proxies(behind_proxy or [], identity_header, prefix)
     tokens, new_text = _choose_tokens(token_file)
@@ -113,18 +107,35 @@ def serve_team(
     share_heap()
     gc.enable()
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="stepscope: %(message)s")
-    roots = [parse_root(text) for text in logdirs]
-    names = own_names(host, allowed_host or ())
-    site = Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links, report=render))
+    site = _open_site(logdirs, host, allowed_host or (), follow_links)
     bound = serving.bind_socket(host, port, tries=1)
     gate = Gate(GateOptions(tokens, proxies, parse_role(identity_role), token_file, site.words))
     server = serving.PageServer(site, bound, gate, tls, write_request if log else None)
     _end_gracefully(server)
     address = serving.page_url(bound, "http" if tls is None else "https")
-    _announce([root.path for root in roots], f"{address}{proxies.prefix.lstrip('/')}", new_text)
+    _announce([root.path for root in site.options.roots], f"{address}{proxies.prefix.lstrip('/')}", new_text)
     if tls is None and not serving.is_loopback(host):
         print(PLAIN_TEXT_WARNING, file=sys.stderr, flush=True)
     server.run()
+
+
+def _answer_from_memory(logdirs: list[str], given: ParsedNames) -> None:
+    if given.fields != {"logdirs", "warm"}:
+        raise UsageError("--warm shows no page, so it takes no other option")
+    from stepscope.cli.warm import serve_warm
+
+    serve_warm(logdirs)
+
+
+def _open_site(logdirs: list[str], host: str, others: Sequence[str], follow_links: bool) -> Site:
+    """The site of the logdirs that answers to the names of a host and to others."""
+    from stepscope.cli.report import render
+    from stepscope.web.catalogue import parse_root
+    from stepscope.web.hosts import own_names
+    from stepscope.web.site import Site, SiteOptions
+
+    roots, names = [parse_root(text) for text in logdirs], own_names(host, others)
+    return Site(SiteOptions(roots, host_names=names, is_shared=True, follows_links=follow_links, report=render))
 
 
 def _choose_tokens(path: Path | None) -> tuple[tuple[Token, ...], str]:

@@ -18,7 +18,7 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry
 from stepscope.analysis.advice.gain import predict_without
-from stepscope.analysis.advice.rules import RULES, checkpoint, dispatch, waiting
+from stepscope.analysis.advice.rules import checkpoint, dispatch, own_rules, waiting
 from stepscope.analysis.advice.whatif import what_if_advised
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.overview import advice_tool as tool
@@ -365,7 +365,7 @@ def test_only_what_the_thread_sleeps_is_waiting_for_workers(ran: int, queued: in
     sorts = {"l": Sort(K.INPUT_WAIT, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__")}
     picture = "host main | M0--------M1--------\nhost main | l-----a---l-----a---"
 
-    advice = waiting.RULE(context_of(draw(picture, sorts, usage=[(0, 20, ran, queued)])))
+    advice = waiting.RULES[0](context_of(draw(picture, sorts, usage=[(0, 20, ran, queued)])))
 
     assert (advice.rows[0].value_ms if advice else None) == waits_ms
 
@@ -790,7 +790,7 @@ def test_steps_of_many_small_things(work: str, kind: str) -> None:
     sorts = {"z": Sort(K.EAGER_EXECUTE, "EagerExecute"), "v": Sort(K.PYTHON_CALL, "$array.py:615 _value")}
     marks = "".join(f"M{step}{'-' * (len(work) - 2)}" for step in range(2))
 
-    found = dispatch.RULE(context_of(draw(f"host main | {marks}\nhost main | {work * 2}", sorts)))
+    found = dispatch.RULES[0](context_of(draw(f"host main | {marks}\nhost main | {work * 2}", sorts)))
 
     assert found is not None
     assert found.kind == kind
@@ -820,14 +820,14 @@ def test_many_fetches_count_beside_computation_too(framework: str, fetches: int,
 def test_input_counts_from_the_least_gain_that_is_advised(length: int, said: bool) -> None:
     picture = f"host main | M0{'-' * (length - 2)}\nhost main | Ia{'-' * (length - 2)}"
 
-    assert (waiting.RULE(context_of(draw(picture))) is not None) == said
+    assert (waiting.RULES[0](context_of(draw(picture))) is not None) == said
 
 
 @pytest.mark.parametrize(("length", "said"), [(33, True), (34, False)])
 def test_a_save_counts_from_the_least_gain_that_is_advised(length: int, said: bool) -> None:
     picture = f"host main | M0{'-' * (length - 2)}\nhost main | sa{'-' * (length - 2)}"
 
-    assert (checkpoint.RULE(context_of(draw(picture, SORTS))) is not None) == said
+    assert (checkpoint.RULES[0](context_of(draw(picture, SORTS))) is not None) == said
 
 
 def small_gain(context: Context, percent: float) -> Advice:
@@ -940,8 +940,8 @@ def test_a_rule_that_raises_is_a_warning_and_the_others_answer(healthy: Context)
 
 
 def test_rules_have_names_of_their_own_and_classes_of_the_contract() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
-    assert all(kind in CLASSES for rule in RULES for kind in rule.yields_to)
+    assert len({rule.id for rule in own_rules()}) == len(own_rules())
+    assert all(kind in CLASSES for rule in own_rules() for kind in rule.yields_to)
 
 
 # -- rules of others -----------------------------------------------------------------------------------------------
@@ -966,7 +966,7 @@ def test_what_is_no_rule_or_takes_the_name_of_one_is_refused() -> None:
     with pytest.raises(UsageError, match="is not a rule"):
         register("look busy")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="is taken"):
-        register(replace(_rule("a", "none", None), id=RULES[0].id))
+        register(replace(_rule("a", "none", None), id=own_rules()[0].id))
 
 
 _ENTRY_POINTS = """[stepscope.rules]

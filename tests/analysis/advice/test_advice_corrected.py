@@ -243,7 +243,7 @@ def test_a_function_around_whole_steps_makes_no_input_whatever_its_name() -> Non
     )
 
     assert "input_preprocessing" not in [item.kind for item in said(trace)]
-    assert context_of(trace).cause_share("input") == 0.0
+    assert context_of(trace).cause_ms("input") == 0.0
 
 
 def test_ops_in_a_python_call_that_crosses_two_marks_belong_to_the_step_in_which_they_start() -> None:

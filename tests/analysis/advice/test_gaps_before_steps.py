@@ -31,7 +31,7 @@ GAP = [("host main ", "M---    "), ("host main ", "F---    "), ("host main ", "V
 
 
 def test_an_array_taken_in_after_silence_is_the_batch_but_nothing_says_that_python_made_it() -> None:
-    found = advice(waiting.RULE, GAP, seen=False)
+    found = advice(waiting.RULES[0], GAP, seen=False)
 
     assert found is not None
     assert "Python" not in found.title + found.evidence
@@ -42,7 +42,7 @@ def test_an_array_taken_in_after_silence_is_the_batch_but_nothing_says_that_pyth
 
 
 def test_an_array_taken_in_after_python_is_the_batch_that_it_made() -> None:
-    found = advice(waiting.RULE, GAP, seen=True)
+    found = advice(waiting.RULES[0], GAP, seen=True)
 
     assert found is not None
     assert "Python before its first op or program" in found.evidence
@@ -51,7 +51,7 @@ def test_an_array_taken_in_after_python_is_the_batch_that_it_made() -> None:
 
 @pytest.mark.parametrize("seen", [True, False])
 def test_nothing_is_said_where_no_array_is_taken_in(seen: bool) -> None:
-    assert advice(waiting.RULE, [row for row in GAP if "V" not in row[1]], seen) is None
+    assert advice(waiting.RULES[0], [row for row in GAP if "V" not in row[1]], seen) is None
 
 
 def test_silence_after_an_op_that_moves_data_is_not_taken_off_the_python() -> None:

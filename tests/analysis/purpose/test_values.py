@@ -7,7 +7,7 @@ from helpers.draw import MS, Sort, draw
 from helpers.reporting import context_of
 
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.advice.rules import own_rules
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.tensors import feeds_training, rows_that_generate
@@ -219,7 +219,7 @@ def test_what_makes_a_sequence_position_by_position_samples_the_model() -> None:
 
 
 def test_the_first_thing_to_do_names_the_op() -> None:
-    (first, *_) = advise(context_of(draw(_ROUNDS, {"U": _UPDATE, "u": _ADDS, **_SORTS})), rules=RULES).items
+    (first, *_) = advise(context_of(draw(_ROUNDS, {"U": _UPDATE, "u": _ADDS, **_SORTS})), rules=own_rules()).items
 
     assert first.id == "compute.equal-work"
     assert first.actions[0].startswith("compute `matrix_exp` and what it is made of once per step, before the loop")

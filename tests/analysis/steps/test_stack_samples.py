@@ -130,7 +130,7 @@ def test_advice_on_sampled_input_does_not_say_that_nothing_was_recorded():
     report = overview.merge([overview.partial(sampled_beside_short_input())])
     assert isinstance(report, overview.OverviewReport)
 
-    first = waiting.RULE(report.context)
+    first = waiting.RULES[0](report.context)
 
     assert first is not None
     assert first.culprit is not None
@@ -149,7 +149,7 @@ def test_a_dataset_of_keras_is_told_of_its_own_workers_and_not_of_another_librar
     for adapter in (KERAS, "$data.py:33 batches"):
         report = overview.merge([overview.partial(sampled_beside_short_input(adapter))])
         assert isinstance(report, overview.OverviewReport)
-        first = waiting.RULE(report.context)
+        first = waiting.RULES[0](report.context)
         assert first is not None
         actions.append(first.actions)
 

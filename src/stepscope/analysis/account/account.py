@@ -269,12 +269,12 @@ def _account(trace: HostTrace) -> StepAccount | None:
     pieces, cause = found.pieces_of_median()
     finder = PieceFinder(trace, found.graph, pieces)
     silent = awaits_silent_device(trace, found.graph, pieces, cause)
-    rows = [_with_culprit(model, finder, cause, silent, row) for row in account.rows]
+    rows = [_name_culprit(model, finder, cause, silent, row) for row in account.rows]
     rivals = _rivals(model, rows) if model is not None else []
-    return replace(account, rows=rows, rivals=rivals, to_record=_to_record(trace, rows))
+    return replace(account, rows=rows, rivals=rivals, to_record=_suggest_recording(trace, rows))
 
 
-def _with_culprit(
+def _name_culprit(
     model: StepModel | None, finder: PieceFinder, causes: U8, silent: Mask, row: AccountRow
 ) -> AccountRow:
     cause = Cause[row.cause.upper()]
@@ -443,7 +443,7 @@ def _rivals(model: StepModel, rows: list[AccountRow]) -> list[NextCause]:
     return sorted(grown, key=lambda rival: rival.now_ps - rival.then_ps)
 
 
-def _to_record(trace: HostTrace, rows: list[AccountRow]) -> str | None:
+def _suggest_recording(trace: HostTrace, rows: list[AccountRow]) -> str | None:
     longest = rows[0] if rows else None
     if longest is None or Cause[longest.cause.upper()] not in _OF_CODE:
         return None

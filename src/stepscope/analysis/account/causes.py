@@ -11,7 +11,13 @@ from stepscope.analysis.account.compiled_code import compiled_calls
 from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
-from stepscope.analysis.trace.columns import count_kinds, events_of_kind, is_any_kind, is_thread_event, on_threads
+from stepscope.analysis.trace.columns import (
+    count_kinds,
+    events_of_kind,
+    is_any_kind,
+    is_thread_event,
+    select_thread_events,
+)
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_silent, split_ops
 from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.environment import has_lost_framework
@@ -186,7 +192,7 @@ def _is_of_python(trace: HostTrace) -> bool:
 
 
 def _holds_only_session(trace: HostTrace) -> bool:
-    of_session = on_threads(trace, events_of_kind(trace, *_OF_SESSION))
+    of_session = select_thread_events(trace, events_of_kind(trace, *_OF_SESSION))
     return len(of_session) == int(np.count_nonzero(is_thread_event(trace)))
 
 
@@ -294,7 +300,7 @@ def _waits_for_peers(trace: HostTrace) -> I64:
 
 def _correct_runtimes(trace: HostTrace, cause: U8) -> None:
     """Sets the cause, in place, of what a runtime does outside of ops on its own threads: it starts programs."""
-    others = on_threads(trace, events_of_kind(trace, K.OTHER))
+    others = select_thread_events(trace, events_of_kind(trace, K.OTHER))
     of_runtime = others[trace.events.line[others] != threads_of(trace).main]
     if not len(of_runtime):
         return

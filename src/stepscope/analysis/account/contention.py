@@ -143,10 +143,10 @@ def _sleep_of_kinds(usage: ThreadTimes, interval: I64, kind: I32, length: I64, w
 
 def _lost_spans(trace: HostTrace) -> Spans | None:
     lost = _find_lost(trace)
-    return None if lost is None else lost | _between_marks(trace)
+    return None if lost is None else lost | _find_pauses_of_marks(trace)
 
 
-def _between_marks(trace: HostTrace) -> Spans:
+def _find_pauses_of_marks(trace: HostTrace) -> Spans:
     """Long pauses between two marks that usually follow each other at once: the recorder ends one and starts the next
     there, so nothing of the program runs in them.
 

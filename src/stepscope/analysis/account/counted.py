@@ -72,7 +72,7 @@ def contradictions_of(trace: HostTrace) -> list[Contradiction]:
             _input_beyond(trace, account, step),
             "the loop waits for input while no device works, and the account says something else",
         ),
-        (_after_stop(trace, found), "the step lasts on after the recording says that it ended"),
+        (_time_after_stop(trace, found), "the step lasts on after the recording says that it ended"),
     )
     return [Contradiction(ps, account.step_ps, said) for ps, said in differs if ps is not None]
 
@@ -101,7 +101,7 @@ def _input_beyond(trace: HostTrace, account: StepAccount, step: Spans) -> int | 
     return max(waited.total - given, 0) if len(waits) else None
 
 
-def _after_stop(trace: HostTrace, found: EveryStep) -> int | None:
+def _time_after_stop(trace: HostTrace, found: EveryStep) -> int | None:
     """How much of the step lies after the stop that the file states."""
     if trace.start_unix_ns is None or trace.stop_unix_ns is None:
         return None

@@ -160,7 +160,7 @@ def causes_of_steps(trace: HostTrace) -> list[CausesOfStep]:
     if found is None:
         return []
     known = found.known_ps().tolist()
-    steps = _as_steps(trace, found, found.causes_ps())
+    steps = _make_steps(trace, found, found.causes_ps())
     return [replace(step, known_ps=parts) for step, parts in zip(steps, known, strict=True)]
 
 
@@ -180,7 +180,7 @@ def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
         return {}
     accounts = {}
     for name, causes, works in _accounts_of_devices(trace, found):
-        steps = _as_steps(trace, found, causes)
+        steps = _make_steps(trace, found, causes)
         accounts[name] = [step for step, there in zip(steps, works.tolist(), strict=True) if there]
     return accounts
 
@@ -231,7 +231,7 @@ def _causes_on_device(trace: HostTrace, found: EveryStep, plane: int, of_devices
     return causes
 
 
-def _as_steps(trace: HostTrace, found: EveryStep, causes_ps: I64) -> list[CausesOfStep]:
+def _make_steps(trace: HostTrace, found: EveryStep, causes_ps: I64) -> list[CausesOfStep]:
     steps, rows = steps_of(trace), found.graph.steps
     columns = (
         steps.number[rows].tolist(),

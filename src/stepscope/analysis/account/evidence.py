@@ -7,7 +7,7 @@ import numpy as np
 from stepscope.analysis.account.causes import Cause, is_silent
 from stepscope.analysis.account.critical_path import OWN, PAUSE, Pieces
 from stepscope.analysis.account.graph import EdgeKind, Graph, NodeKind
-from stepscope.analysis.account.silence import seen_spans, silent_spans
+from stepscope.analysis.account.silence import sampled_loop_time, silent_spans
 from stepscope.analysis.account.stretches import NO_STRETCH, causes_within
 from stepscope.analysis.account.threads import threads_of
 from stepscope.model import HostTrace, Kind
@@ -32,11 +32,11 @@ def known_of(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> U8:
     """
     found, awaits = np.empty(len(pieces), np.uint8), is_called(trace, (AWAITS_PROGRAM,))
     for part in blocks_of(len(pieces)):
-        found[part] = _known_of_some(trace, graph, pieces.take(part), cause[part], awaits)
+        found[part] = _grade_pieces(trace, graph, pieces.take(part), cause[part], awaits)
     return found
 
 
-def _known_of_some(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, awaits: Mask) -> U8:
+def _grade_pieces(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, awaits: Mask) -> U8:
     """The same of some pieces.
 
     Args:
@@ -57,7 +57,7 @@ def _known_of_some(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, aw
     told = causes_within(trace, line, pieces.start_ps, pieces.end_ps, own) != NO_STRETCH
     found[told & ~work] = Known.INFERRED
     silent = np.flatnonzero(own & ~work & (found != Known.RECORDED) & (cause == Cause.PYTHON))
-    read = seen_spans(trace).overlap_ps(pieces.start_ps[silent], pieces.end_ps[silent])
+    read = sampled_loop_time(trace).overlap_ps(pieces.start_ps[silent], pieces.end_ps[silent])
     found[silent[2 * read > (pieces.end_ps - pieces.start_ps)[silent]]] = Known.RECORDED
     waits = np.flatnonzero(pieces.edge >= 0)
     edges = pieces.edge[waits]

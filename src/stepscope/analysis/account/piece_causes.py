@@ -28,7 +28,7 @@ _DOUBTED[[E.LAUNCH, E.QUEUE]] = 1
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:
     """The cause of each piece: uint8 of shape (pieces,), see Cause."""
     cause = causes_of_waiting(graph, threads, pieces.node, pieces.edge, pieces.end_ps - pieces.start_ps)
-    cause[_held_up_in_copies(trace, graph, pieces)] = Cause.SYNC
+    cause[_find_waits_in_copies(trace, graph, pieces)] = Cause.SYNC
     kernels.causes.of_own_time(
         pieces.node, pieces.edge, pieces.event, graph.line, graph.kind, NodeKind.WORK, trace.events.kind,
         causes_of_work(trace), event_causes(trace), unrecorded_causes(trace, threads),
@@ -48,7 +48,7 @@ def awaits_silent_device(trace: HostTrace, graph: Graph, pieces: Pieces, cause: 
     return found
 
 
-def _held_up_in_copies(trace: HostTrace, graph: Graph, pieces: Pieces) -> I64:
+def _find_waits_in_copies(trace: HostTrace, graph: Graph, pieces: Pieces) -> I64:
     """Pieces before a copy that starts late in the call that has started it: the call waits then, for longer than
     launch or pause takes and than the copy itself."""
     rows = np.flatnonzero((pieces.edge != OWN) & (graph.kind[pieces.node] == NodeKind.WORK))

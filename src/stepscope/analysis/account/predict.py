@@ -24,7 +24,7 @@ from stepscope.analysis.account.recording import share_uninterrupted, share_with
 from stepscope.analysis.account.replay import replay
 from stepscope.analysis.account.selectors import part_of_cause
 from stepscope.analysis.account.shares import spent_on
-from stepscope.analysis.account.silence import seen_spans, silent_spans
+from stepscope.analysis.account.silence import sampled_loop_time, silent_spans
 from stepscope.analysis.account.stretches import stretches_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.profiling_cost import profiling_cost
@@ -124,26 +124,13 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     if model.why_not is not None or model.error_percent is None:
         return None
     now, steps = recorded_ps(model), steady_steps(model)
-    factor = _undisturbed(model).factor
-    base = _undisturbed(model) if of_machine else model.trace.derived("quiet steps", lambda _: _replay_quiet(model))
+    factor = _replay_undisturbed(model).factor
+    base = (
+        _replay_undisturbed(model) if of_machine else model.trace.derived("quiet steps", lambda _: _replay_quiet(model))
+    )
     undisturbed, also = base.steps, base.without
     before = undisturbed.step_ps[steps]
-    usual = replay_after(model, [*changes, *also], host_factor=factor)
-    slow = fast = usual
-    warm, gone = factor, 1.0 - _mean_ratio(before, usual.step_ps[steps])
-    cold: F64 | float | None = model.trace.derived(
-        "uninterrupted", lambda _: share_uninterrupted(model.trace, model.graph)
-    )
-    if cold is not None and gone >= _MOST_OF_STEP:
-        if isinstance(factor, float):  # by the clock, which does not tell in which nodes the cost lies
-            cold = float(np.average(cold, weights=np.maximum(model.graph.own_ps, 1)))
-        # What is left runs warm, as far as what goes is all that interrupts it.
-        warm = factor * (1.0 - (1.0 - cold) * gone)
-        usual = replay_after(model, [*changes, *also], host_factor=factor * (1.0 - (1.0 - cold) * gone / 2.0))
-        fast = replay_after(model, [*changes, *also], host_factor=warm)
-    if is_uncertain(changes):
-        slow = replay_after(model, [*changes, *also], RangeEnd.SLOW, factor)
-        fast = replay_after(model, [*changes, *also], RangeEnd.FAST, warm)
+    usual, fast, slow = _replay_range(model, changes, also, factor, before)
     if all(isinstance(change, Scale) and number_at(change.factor, RangeEnd.SLOW) <= 1.0 for change in changes):
         usual, fast, slow = (_give_back(undisturbed, each, steps) for each in (usual, fast, slow))
     then, least, most = range_after(
@@ -154,18 +141,42 @@ def predict(model: StepModel, changes: Sequence[Intervention], of_machine: bool 
     reasons = [*_reasons(model, factor), *([_QUIET] if also else []), *sources_of(changes)]
     if most > WIDE * least:
         off = 0.0 if has_device(model) else usual_error(now, then)
-        reasons.append(
-            _what_narrows(
-                now * (_mean_ratio(before, slow.step_ps[steps]) - _mean_ratio(before, fast.step_ps[steps])),
-                off, now, before, slow.step_ps[steps],
-            )
-        )  # fmt: skip
+        spread = _mean_ratio(before, slow.step_ps[steps]) - _mean_ratio(before, fast.step_ps[steps])
+        reasons.append(_suggest_narrowing(now * spread, off, now, before, slow.step_ps[steps]))
     causes = causes_after(model, usual, then), base.causes
     rest, on_devices = then - sum(causes[0].values()), Cause.DEVICE_COMPUTE.name.lower()
     if rest > 0 and all(isinstance(change, Scale) for change in changes):  # what the threads are faster than
         causes[0][on_devices] = causes[0].get(on_devices, 0) + rest
     once = _is_once(undisturbed.step_ps[model.steps], usual.step_ps[model.steps])
     return Predicted(now, then, least, most, causes[0], tuple(reasons), causes[1], once, _silent_share(model))
+
+
+def _replay_range(
+    model: StepModel, changes: Sequence[Intervention], also: Sequence[Intervention], factor: F64 | float, before: I64
+) -> tuple[Changed, Changed, Changed]:
+    """The steps after some changes: as they usually are, and with the fast and the slow end of what is not certain.
+
+    Args:
+        also: what is left out of the steps before the changes, too; before: how long those take, in ps.
+    """
+    together, steps = [*changes, *also], steady_steps(model)
+    usual = replay_after(model, together, host_factor=factor)
+    slow = fast = usual
+    warm, gone = factor, 1.0 - _mean_ratio(before, usual.step_ps[steps])
+    cold: F64 | float | None = model.trace.derived(
+        "uninterrupted", lambda _: share_uninterrupted(model.trace, model.graph)
+    )
+    if cold is not None and gone >= _MOST_OF_STEP:
+        if isinstance(factor, float):  # by the clock, which does not tell in which nodes the cost lies
+            cold = float(np.average(cold, weights=np.maximum(model.graph.own_ps, 1)))
+        # What is left runs warm, as far as what goes is all that interrupts it.
+        warm = factor * (1.0 - (1.0 - cold) * gone)
+        usual = replay_after(model, together, host_factor=factor * (1.0 - (1.0 - cold) * gone / 2.0))
+        fast = replay_after(model, together, host_factor=warm)
+    if is_uncertain(changes):
+        slow = replay_after(model, together, RangeEnd.SLOW, factor)
+        fast = replay_after(model, together, RangeEnd.FAST, warm)
+    return usual, fast, slow
 
 
 def _give_back(before: Changed, after: Changed, steps: I64) -> Changed:
@@ -194,12 +205,12 @@ def _limit_by_causes(
     Args:
         found: the same by a replay without the wait of the loop's own thread, ps.
     """
-    left, now = _left_of_own_time(model, changes, _undisturbed(model)), recorded_ps(model)
+    left, now = _share_without_waits(model, changes, _replay_undisturbed(model)), recorded_ps(model)
     if left is None:
         return found
     then, least, most = found
     average, shown = (round(now * each) for each in left)
-    recorded, _ = _left_of_own_time(model, changes, _as_recorded(model)) or left
+    recorded, _ = _share_without_waits(model, changes, _replay_recorded(model)) or left
     if now * recorded > then:
         then = round(now * recorded)
         most = max(most, round(then + usual_error(now, then)))
@@ -210,7 +221,7 @@ def _limit_by_causes(
     return then, least if most <= _WIDEST * least and not shares_ops else 0, most
 
 
-def _left_of_own_time(model: StepModel, changes: Sequence[Intervention], busy: _Base) -> tuple[float, float] | None:
+def _share_without_waits(model: StepModel, changes: Sequence[Intervention], busy: _Base) -> tuple[float, float] | None:
     """What is left of the average step and of the shown one, as shares, if changes take from them what they take from
     their causes, the wait for a free core aside; None where that wait is no longer than a prediction is off anyway.
 
@@ -241,7 +252,7 @@ def _silent_share(model: StepModel) -> float:
 
 def _find_silent_share(model: StepModel) -> float:
     unexplained = stretches_of(model.trace).spans_of_cause(Cause.UNKNOWN)
-    silent = silent_spans(model.trace) - seen_spans(model.trace)
+    silent = silent_spans(model.trace) - sampled_loop_time(model.trace)
     return (unexplained & silent).total / unexplained.total if unexplained.total else 1.0
 
 
@@ -267,21 +278,21 @@ class _Base:
         return cls(factor, steps, causes_after(model, steps, recorded_ps(model)), without)
 
 
-def _undisturbed(model: StepModel) -> _Base:
+def _replay_undisturbed(model: StepModel) -> _Base:
     return model.trace.derived("undisturbed steps", lambda _: _Base.replay_after(model, share_undisturbed(model), []))
 
 
-def _as_recorded(model: StepModel) -> _Base:
+def _replay_recorded(model: StepModel) -> _Base:
     return model.trace.derived("recorded steps", lambda _: _Base.replay_after(model, 1.0, []))
 
 
 def _replay_quiet(model: StepModel) -> _Base:
     """The same without what the loop waited for a free core."""
-    busy, alone = _undisturbed(model), Scale(part_of_cause(model, Cause.CONTENTION))
+    busy, alone = _replay_undisturbed(model), Scale(part_of_cause(model, Cause.CONTENTION))
     return _Base.replay_after(model, busy.factor, [alone]) if alone.part.own_ps.sum() else busy
 
 
-def _what_narrows(estimated: float, off: float, now: float, before: I64, after: I64) -> str:
+def _suggest_narrowing(estimated: float, off: float, now: float, before: I64, after: I64) -> str:
     """What would narrow a range most: a cure for the largest of its doubts.
 
     Args:

@@ -66,7 +66,7 @@ class _Loop:
         """Which of the chosen events have a trait."""
         return has_trait(self.trace, self.trace.events.type[self.row[chosen]], trait)
 
-    def of_kind(self, *kinds: EventKind) -> I64:
+    def select_kinds(self, *kinds: EventKind) -> I64:
         """The events of some kinds."""
         return np.flatnonzero(is_any_kind(self.kind, kinds))
 
@@ -82,10 +82,10 @@ def _find_saves(trace: HostTrace) -> Spans:
     if steps.source == "none" or line < 0 or not len(seen.start):
         return Spans(seen.start[:0], seen.end[:0])
     loop = _loop_events(trace, steps, line, seen)
-    calls = loop.of_kind(K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)
+    calls = loop.select_kinds(K.PYTHON_CALL, K.OP, K.OTHER, K.EAGER_EXECUTE, K.TRACED_FUNCTION)
     calls = calls[loop.have(calls, CallTrait.SAVES_STATE)]
     of_python = loop.kind[calls] == K.PYTHON_CALL
-    writes = loop.outside_input(np.append(calls[~of_python], loop.of_kind(K.CHECKPOINT)))
+    writes = loop.outside_input(np.append(calls[~of_python], loop.select_kinds(K.CHECKPOINT)))
     unnamed = _saves_without_ops(loop)
     if len(unnamed.start):
         talks = is_any_kind(trace.events.kind, (K.COLLECTIVE_CALL, K.COLLECTIVE))
@@ -102,7 +102,7 @@ def _sampled_in_savers(loop: _Loop, line: int) -> Spans:
     rows = rows[has_trait(loop.trace, loop.trace.events.type[rows], CodeTrait.OF_SAVER)]
     if not len(rows):
         return Spans(loop.start[:0], loop.end[:0])
-    work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.BACKWARD, K.OP))
+    work = loop.spans(loop.select_kinds(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.BACKWARD, K.OP))
     return ((spans_of(loop.trace, rows) | _files_of_savers(loop.trace, line, rows)) & loop.rest) - work
 
 
@@ -138,7 +138,9 @@ def _drop_training(loop: _Loop, calls: I64) -> I64:
     """Python functions without those that run programs or a whole step: their names are misleading."""
     if not len(calls):
         return calls
-    work = loop.spans(loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.OP, K.BACKWARD, K.EXECUTOR))
+    work = loop.spans(
+        loop.select_kinds(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.EAGER_EXECUTE, K.OP, K.BACKWARD, K.EXECUTOR)
+    )
     start, end = loop.start[calls], loop.end[calls]
     busy = work.overlap_ps(start, end) > _LITTLE * (end - start)
     return calls[~(busy | holds_step(loop.trace, start, end))]
@@ -148,10 +150,10 @@ def _extend(loop: _Loop, found: Spans) -> Spans:
     """Extends saves beyond the ops that write: from the preceding program to the following program or input."""
     if not len(found.start):
         return found
-    eager = loop.of_kind(K.EAGER_EXECUTE)
+    eager = loop.select_kinds(K.EAGER_EXECUTE)
     eager = eager[loop.trace.stat_ints(stat_names.IS_FUNCTION, rows=loop.row[eager]) > 0]
-    work = loop.spans(np.append(eager, loop.of_kind(K.TRACED_FUNCTION, K.FUNCTION_RUN))) | loop.feeds
-    marks = loop.spans(loop.of_kind(K.STEP_MARK))
+    work = loop.spans(np.append(eager, loop.select_kinds(K.TRACED_FUNCTION, K.FUNCTION_RUN))) | loop.feeds
+    marks = loop.spans(loop.select_kinds(K.STEP_MARK))
     if not len(work.start):
         return found
     before = np.sort(np.concatenate([work.end, marks.start, loop.rest.start[:1]]))
@@ -163,12 +165,12 @@ def _extend(loop: _Loop, found: Spans) -> Spans:
 
 def _saves_without_ops(loop: _Loop) -> Spans:
     """Long gaps right after a state_dict: PyTorch detaches every parameter, then writes without an op."""
-    ops = loop.of_kind(K.OP, K.BACKWARD, K.EXECUTOR, K.GRAPH_LAUNCH)
+    ops = loop.select_kinds(K.OP, K.BACKWARD, K.EXECUTOR, K.GRAPH_LAUNCH)
     if not loop.have(ops, OpTrait.DETACHES).any():
         return Spans(loop.start[:0], loop.end[:0])
     ops = ops[is_outermost(loop.start[ops], loop.end[ops])]
     copies = loop.have(ops, OpTrait.COPIES_OUT)
-    every = loop.of_kind(K.OP)
+    every = loop.select_kinds(K.OP)
     parameters = round(int(loop.have(every, OpTrait.ADDS_GRADIENT).sum()) / max(len(loop.steps.number), 1))
     before = loop.start[ops] - np.append(loop.start[ops[:1]], loop.end[ops[:-1]])
     pauses = np.cumsum(before >= LONG_GAP_PS, dtype=np.int64)

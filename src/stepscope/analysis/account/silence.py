@@ -45,7 +45,7 @@ def silence_of(trace: HostTrace) -> Spans:
 
 
 def _silence(trace: HostTrace) -> Spans:
-    seen = seen_spans(trace)
+    seen = sampled_loop_time(trace)
     return (silent_spans(trace) - seen).drop_shorter(LONG_GAP_PS) | (_long_dispatches(trace) - seen)
 
 
@@ -65,7 +65,7 @@ def silent_spans(trace: HostTrace) -> Spans:
     return trace.derived("silent spans of the loop", _silent_spans)
 
 
-def seen_spans(trace: HostTrace) -> Spans:
+def sampled_loop_time(trace: HostTrace) -> Spans:
     """When the processor time or the stack of the loop's thread was recorded."""
     line = threads_of(trace).main
     if line < 0:

@@ -162,7 +162,7 @@ def _work_of_others(trace: HostTrace, cause: Cause) -> Spans:
     with devices, which may compute then."""
     if is_device_work(trace).any():
         return Spans.union(np.empty(0, np.int64), np.empty(0, np.int64))
-    said, on_loop = event_causes(trace), _on_loop(trace)
+    said, on_loop = event_causes(trace), _events_of_loop(trace)
     busy = other_threads_computing(trace) | _extents(trace, on_loop[np.isin(said[on_loop], _OWN)])
     rows = np.flatnonzero(said == cause)
     return _extents(trace, rows[_works_for_step(trace)[trace.events.line[rows]]]) - busy
@@ -190,7 +190,7 @@ def _works_for_step(trace: HostTrace, with_input: bool = False) -> Mask:
 def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
     """When the loop's thread is in work of a cause, or others are for it, whether the step waits for that or not.  A
     wait for input is one on any thread."""
-    rows = _on_loop(trace)
+    rows = _events_of_loop(trace)
     rows = rows[event_causes(trace)[rows] == cause]
     if cause == Cause.INPUT:
         rows = union(rows, events_of_kind(trace, K.INPUT_WAIT))
@@ -198,7 +198,7 @@ def time_of_loop(trace: HostTrace, cause: Cause) -> Spans:
     return found | _work_of_others(trace, cause) if cause == Cause.COMMUNICATION else found
 
 
-def _on_loop(trace: HostTrace) -> I64:
+def _events_of_loop(trace: HostTrace) -> I64:
     """The events of the loop's thread: rows."""
     line = threads_of(trace).main
     return np.arange(*(trace.lines.event_begin[line], trace.lines.event_end[line]) if line >= 0 else (0,))

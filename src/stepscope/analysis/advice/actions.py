@@ -47,12 +47,11 @@ def most_beside(context: Context, waits_ms: float) -> float | None:
     All of the work is still done, so that no step takes less than it takes on all cores.  Where it was not recorded how
     many the program uses, its step takes all of them, and its input one.
     """
-    pace = context.pace
-    cores = pace.op_threads.cores if pace is not None else None
-    if pace is None or not cores or context.has_device or not context.period_ms:
+    cores, used = context.cores, context.pace.cores_used
+    if not cores or context.has_device or not context.period_ms:
         return None
-    if pace.cores_used is not None:
-        return max(cores / max(pace.cores_used / context.quiet, _CORE / 2), 1.0)
+    if used is not None:
+        return max(cores / max(used / context.quiet, _CORE / 2), 1.0)
     share = min(waits_ms / context.period_ms, 1.0)
     return 1.0 / (1.0 - share + share * _CORE / cores)
 
@@ -74,10 +73,11 @@ def place_actions(
     most, whole, actions = most_beside(context, waits_ms), gain.speedup, order_actions(actions)
     if most is None or whole is None or gain.then_ms is None or not any(isinstance(each, Beside) for each in actions):
         return actions, gain
-    cores = context.pace.op_threads.cores if context.pace else None
     most = min(most, whole)
     cheaper = [each for each in actions if not isinstance(each, Beside)]
-    beside = [f"{each}: at most {most:.2g}x on these {cores} cores" for each in actions if isinstance(each, Beside)]
+    beside = [
+        f"{each}: at most {most:.2g}x on these {context.cores} cores" for each in actions if isinstance(each, Beside)
+    ]
     is_named = any(isinstance(each, Named) for each in cheaper)
     if not cheaper or (most >= _AS_GOOD * whole and not is_named):
         least_ms = gain.now_ms / most

@@ -9,10 +9,12 @@ from typing import Any
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.account_text import account_shown
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.items import Interval
 from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
+from stepscope.analysis.facts.feeding import FeedFacts
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.facts.lines import LineFacts
@@ -30,6 +32,7 @@ from stepscope.vocabulary.traits import OpTrait
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3  # shown
 _LEAST_QUIET = 0.01  # of the time: with less of its own a loop has no shares
+NOT_KNOWN = HostFacts("")  # where no host has steps or a loop
 
 
 @dataclass(frozen=True)
@@ -76,33 +79,52 @@ class Context:
         return next((name for name, kind in named if name_has(name, trait) or name_has(f":{kind}", trait)), None)
 
     @cached_property
-    def pace(self) -> HostFacts | None:
-        """The host that sets the pace, which the account stands for; the first one with a loop if none has an
-        account."""
+    def pace(self) -> HostFacts:
+        """The host that sets the pace, which the account stands for; the first one with a loop if none has an account;
+        one of which nothing is known if none has that."""
         shown = account_shown([host.account for host in self.hosts])
         paced = (host for host in self.hosts if host.account is shown and shown is not None)
-        return next(paced, next((host for host in self.hosts if host.loop is not None), None))
+        return next(paced, next((host for host in self.hosts if host.loop is not None), NOT_KNOWN))
 
     @property
     def loop(self) -> LoopFacts | None:
         """The loop of the host that sets the pace."""
-        return self.pace.loop if self.pace else None
+        return self.pace.loop
 
     @property
-    def work(self) -> WorkFacts | None:
+    def work(self) -> WorkFacts:
         """The work of the host that sets the pace."""
-        return self.pace.work if self.pace else None
+        return self.pace.work
+
+    @property
+    def feed(self) -> FeedFacts:
+        """The input stages of the host that sets the pace, else of the first host."""
+        return (self.hosts[0] if self.pace is NOT_KNOWN else self.pace).feed
+
+    @property
+    def lines(self) -> list[LineFacts]:
+        """The functions of the program that the host that sets the pace could leave out."""
+        return self.pace.lines
+
+    @property
+    def cores(self) -> int | None:
+        """The cores of its machine; None if that was not recorded."""
+        return self.pace.op_threads.cores
+
+    def culprit(self, part: str) -> Culprit | None:
+        """The culprit of a part of its steps, see `HostFacts.culprits`; None if none is known."""
+        row = self.pace.culprits.get(part)
+        return None if row is None else row.culprit
 
     @property
     def excesses(self) -> tuple[ExcessFact, ...]:
         """What the host that sets the pace computes without need."""
-        return self.pace.excesses if self.pace else ()
+        return self.pace.excesses
 
     @property
     def device(self) -> DeviceTimes | None:
         """The device facts of the host that sets the pace, or of the first host with devices if it has none."""
-        paced = (self.pace,) if self.pace else ()
-        return next((host.device for host in (*paced, *self.hosts) if host.device is not None), None)
+        return next((host.device for host in (self.pace, *self.hosts) if host.device is not None), None)
 
     @property
     def account(self) -> StepAccount | None:
@@ -125,12 +147,11 @@ class Context:
     @property
     def changes(self) -> Changes | None:
         """What changes give the host that sets the pace."""
-        return self.pace.changes if self.pace else None
+        return self.pace.changes
 
     def line(self, change: str) -> LineFacts | None:
         """The function that a row of the table of changes leaves out; None for other rows."""
-        lines = self.pace.lines if self.pace else []
-        return next((line for line in lines if line.key == change), None)
+        return next((line for line in self.lines if line.key == change), None)
 
     @property
     def first_calls(self) -> FirstCalls | None:
@@ -144,7 +165,7 @@ class Context:
         """The time outside of usual steps on the host that sets the pace, where that is most of the recording and the
         account is of such a step."""
         is_usual = self.account is not None and self.account.is_median and self.account.has_steps
-        return self.pace.outside if self.pace is not None and is_usual else None
+        return self.pace.outside if is_usual else None
 
     @property
     def hottest_python(self) -> str:
@@ -160,9 +181,14 @@ class Context:
         return (loop.observed_ps - loop.late_ps) / loop.steps / MS if loop else self.step_ms
 
     def cause_ms(self, *causes: str) -> float:
-        """Time per step that the account gives some causes, with their part of the time in which the loop waits for a
-        free core: so does the time of ops hold what they wait."""
-        return self.cause_share(*causes) * self.period_ms
+        """Time per step that the account gives some causes, the mean over steps, with their part of the time in which
+        the loop waits for a free core: so does the time of ops hold what they wait, and what others take of the machine
+        makes no part of the program small.  0 without an account."""
+        if self.account is None:
+            return 0.0
+        busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100
+        share = sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100
+        return share / max(1.0 - busy, _LEAST_QUIET) * self.period_ms
 
     @property
     def python_ms(self) -> float:
@@ -170,16 +196,7 @@ class Context:
         between ops dispatches them, of its long stretches."""
         if self.loop is None or self.has_device:
             return self.cause_ms("python")
-        return self.per_step(self.loop.python_ps) / MS / self.quiet
-
-    def cause_share(self, *causes: str) -> float:
-        """The share of the step time without contention that the account gives some causes, the mean over steps, 0 to
-        1; 0 without an account.  What others take of the machine makes no part of the program small."""
-        if self.account is None:
-            return 0.0
-        busy = self.account.mean_percent.get(CONTENTION, 0.0) / 100
-        share = sum(self.account.mean_percent.get(cause, 0.0) for cause in causes) / 100
-        return share / max(1.0 - busy, _LEAST_QUIET)
+        return self.per_step_ms(self.loop.python_ps) / self.quiet
 
     def percent(self, time_ms: float) -> float:
         """A time per step in percent of the period."""
@@ -212,14 +229,13 @@ class Context:
         """A total of the loop divided by its steps."""
         return count_or_ps / self.loop.steps if self.loop else 0.0
 
+    def per_step_ms(self, total_ps: float) -> float:
+        """The same of a time, in ms."""
+        return self.per_step(total_ps) / MS
+
     def calls(self, what: Starts) -> float:
         """How often the loop's thread starts something per step."""
         return self.per_step(self.loop.calls[what.name.lower()]) if self.loop else 0.0
-
-    @property
-    def compute_ms(self) -> float:
-        """Time per step in which the host's threads compute."""
-        return self.work.compute_ps / max(self.work.steps, 1) / MS if self.work else 0.0
 
     def work_places(self, work: Sequence[Share]) -> tuple[Interval, ...]:
         """The longest interval of each kind of device work or call."""
@@ -236,9 +252,7 @@ class Context:
 
     def intervals(self, place: str) -> tuple[Interval, ...]:
         """The longest of `LoopFacts.places` with a name."""
-        if self.pace is None or self.pace.loop is None:
-            return ()
-        spans = self.pace.loop.places.get(place, [])
+        spans = self.loop.places.get(place, []) if self.loop is not None else []
         return tuple(
             Interval(self.pace.host, span.name, round(span.start_ps / MS, 6), round(span.end_ps / MS, 6))
             for span in spans

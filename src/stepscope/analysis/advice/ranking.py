@@ -23,7 +23,6 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules.lines import is_model, percent_of_account
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -83,7 +82,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     if context.first_calls is not None:
         first = context.first_calls
         return Advised((_advise_later_capture(context, first),), (), _judge_first_calls(context, first))
-    chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules()
+    chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules(context)
     candidates: list[Candidate] = []
     failed = []
     for rule in chosen:
@@ -140,7 +139,7 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     label = "not known" if label == "unknown" else label
     sentence = f"{outside.percent:.0f} % of the recording lies {outside.where}: the steps themselves are {label}"
     verdict = replace(verdict, sentence=sentence, evidence=(longest, *verdict.evidence))
-    has_workers = context.pace is not None and context.pace.feed.loader == "multi"
+    has_workers = context.feed.loader == "multi"
     actions = (
         f"where it comes once, leave it out: {remedy(LATER, context.recorder)}",
         *((_KEEP_WORKERS,) if has_workers else ()),
@@ -227,8 +226,9 @@ def _is_of_model(context: Context, advice: Advice) -> bool:
     """Whether an advice takes a part of the model for computation that nothing needs."""
     if advice.kind != "redundant_compute" or advice.change in _KNOWN or advice.culprit is None:
         return False
-    lines = context.pace.lines if context.pace else []
-    model = [(line.file, line.line) for line in lines if is_model(line)]
+    from stepscope.analysis.advice.rules.lines import is_model
+
+    model = [(line.file, line.line) for line in context.lines if is_model(line)]
     return (advice.culprit.file or "", advice.culprit.line or 0) in model
 
 
@@ -340,8 +340,12 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         words = (cause_words("host_compute"), "computation in tiny ops")
         evidence = (*(each.replace(*words) for each in verdict.evidence[:1]), *verdict.evidence[1:])
         return replace(verdict, sentence=verdict.sentence.replace(*words), evidence=evidence)
-    is_one = context.pace is not None and context.pace.is_one_function
-    if first is not None or not is_one or verdict.cause != "python" or verdict.share_percent is None:
+    if (
+        first is not None
+        or not context.pace.is_one_function
+        or verdict.cause != "python"
+        or verdict.share_percent is None
+    ):
         return verdict
     said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
     return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
@@ -349,8 +353,7 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
 
 def _is_in_tiny_ops(context: Context, first: Advice) -> bool:
     """Whether the first advice spares starting ops that are mostly too short to do more than start."""
-    is_tiny = context.work is not None and 2 * context.work.tiny_share >= 1
-    return first.kind == "eager_dispatch" and is_tiny
+    return first.kind == "eager_dispatch" and 2 * context.work.tiny_share >= 1
 
 
 def causes_shortened(advice: Advice) -> tuple[str, ...]:
@@ -382,7 +385,7 @@ def _explain_other_savings(advice: Advice, context: Context, account: StepAccoun
     if predicted is None or named is None or round((advice.gain_percent or 0.0) - shown) < 1:
         return advice
     # A replay does not know what the devices do while it waits for launches; the account does.
-    most = {cause: 100.0 * context.cause_share(cause) for cause in account.mean_percent}
+    most = {cause: context.percent(context.cause_ms(cause)) for cause in account.mean_percent}
     saved = [
         (min(100.0 * (ps - predicted.causes.get(each, 0)) / predicted.now_ps, most.get(each, 0.0)), each)
         for each, ps in predicted.causes_now.items()
@@ -447,19 +450,17 @@ def _contention(context: Context) -> tuple[str, ...]:
 def _lack_of_cores(context: Context) -> tuple[str, ...]:
     """The same of ops whose waits for a core were not recorded, as those of XLA, by how long they ran and how long the
     program had a core."""
-    used = context.pace.cores_used if context.pace is not None and not context.has_device else None
-    computes = context.cause_share("host_compute")
-    if used is None or used >= _DOUBTED * computes:
+    used, computes = context.pace.cores_used, context.percent(context.cause_ms("host_compute"))
+    if context.has_device or used is None or 100 * used >= _DOUBTED * computes:
         return ()
-    spent = f"ops ran for {100 * computes:.0f} % of the time, and the program had a core for {100 * used:.0f} % of it"
+    spent = f"ops ran for {computes:.0f} % of the time, and the program had a core for {100 * used:.0f} % of it"
     return (f"the machine was busy, by others or by this job's own processes, or ops waited: {spent}",)
 
 
 def _uses_most_cores(context: Context) -> bool:
     """Whether the program used more than half of what was used of the machine's processors."""
-    cores = context.pace.op_threads.cores if context.pace else None
     own, busy = context.counter("CPU process %"), context.counter("CPU machine %")  # of one core, and of all
-    return own is not None and busy is not None and cores is not None and 2 * own > busy * cores > 0
+    return own is not None and busy is not None and context.cores is not None and 2 * own > busy * context.cores > 0
 
 
 def _gain_ms(advice: Advice) -> float:
@@ -500,6 +501,8 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
     if advice.kind == "python_overhead" and (advice.culprit is None or advice.culprit.file is None):
         return True  # nobody's Python: that of the framework between its ops
     if line is not None:
+        from stepscope.analysis.advice.rules.lines import percent_of_account
+
         is_extra = not advice.kind.startswith("input") and not line.feeds  # its result is not known to be needed
         share = max(context.percent(advice.part_ms or 0.0), percent_of_account(context, line) or 0.0)
         return share < (_LARGE_EXTRA if is_extra else LARGE_SHARE)
@@ -509,7 +512,7 @@ def _is_doubtful(context: Context, advice: Advice) -> bool:
         return True
     again = account.long_steps is not None and account.long_steps.cause == row.cause  # most steps do without it
     least = _LARGE_EXTRA if again else LARGE_SHARE
-    return min(account.percent(row.ps), 100.0 * context.cause_share(row.cause)) < least  # not in one step alone
+    return min(account.percent(row.ps), context.percent(context.cause_ms(row.cause))) < least  # not in one step alone
 
 
 def _gains_more_than_its_causes(context: Context, advice: Advice) -> bool:
@@ -613,7 +616,7 @@ _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 
 def _suggest_next(context: Context, verdict: Verdict) -> str:
     """What to do next if a limit has no single cause."""
-    if verdict.cause in (None, "unknown") and context.device is not None and context.work and not context.work.ops:
+    if verdict.cause in (None, "unknown") and context.device is not None and not context.work.ops:
         return remedy(HOST_ACTIVITY, context.recorder)
     if context.account is not None and context.account.blindness is not None:
         return context.account.blindness.fix
@@ -807,8 +810,11 @@ def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
 
 def _act_on_untrained(context: Context) -> tuple[str, ...]:
     """What to do about a function within the model's forward pass in which nothing is trained, where it takes much."""
-    lines = context.pace.lines if context.pace is not None else []
-    own = [line for line in lines if line.in_layer and not line.calls_model and line.share("host_compute") >= _MOST_OF]
+    own = [
+        line
+        for line in context.lines
+        if line.in_layer and not line.calls_model and line.share("host_compute") >= _MOST_OF
+    ]
     return tuple(
         f"{line.name} ({line.where}) takes {share:.0f} % of the step, and nothing in it is trained: if it computes the"
         " same in every step, do that once, before the loop, and keep the result"
@@ -852,10 +858,10 @@ def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float
 def _inside_program(context: Context) -> dict[str, float]:
     """The largest compiled program, if it computes for most of the step, and half of its share, as its ops are seen."""
     work = context.work
-    if work is None or not work.modules or not work.compute_ps:
+    if not work.modules or not work.compute_ps:
         return {}
     of_computing = min(work.modules[0].total_ps / work.compute_ps, 1.0)  # several threads may compute at once
-    share = 100.0 * context.cause_share("host_compute") * of_computing
+    share = context.percent(context.cause_ms("host_compute")) * of_computing
     text = f"most of the step is the program {work.modules[0].name}: work repeated inside it cannot be seen"
     return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
 

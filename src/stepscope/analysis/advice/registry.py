@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules import RULES
+from stepscope.analysis.advice.rules import own_rules
 from stepscope.errors import UsageError
 from stepscope.plugins import plugins_of
 
@@ -20,13 +21,13 @@ def register(rule: Rule) -> Rule:
     """
     if not isinstance(rule, Rule):
         raise UsageError(f"{rule!r} is not a rule", hint="pass a stepscope.analysis.advice.Rule")
-    if any(rule.id == known.id for known in RULES):
+    if any(rule.id == known.id for known in own_rules()):
         raise UsageError(f"the rule id {rule.id!r} is taken", hint="choose another id")
     _registered[rule.id] = rule
     return rule
 
 
-def rules() -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """All rules, and a warning for each entry point without one."""
+def rules(context: Context | None = None) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
+    """All rules, or those that can apply to a run, and a warning for each entry point without one."""
     added = plugins_of(GROUP, Rule)
-    return (*RULES, *added.found, *_registered.values()), added.warnings
+    return (*own_rules(context), *added.found, *_registered.values()), added.warnings

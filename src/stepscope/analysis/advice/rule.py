@@ -234,7 +234,7 @@ def name_culprit(
     """
     facts = host or context.pace
     row = _find_part(facts, parts)
-    if facts is None or facts.account is None or row is None or row.culprit is None:
+    if facts.account is None or row is None or row.culprit is None:
         advice = replace(advice, evidence=_join(": ", share, advice.evidence))
         return replace(advice, actions=(*advice.actions, *_recording_action(context, advice, None, parts)))
     is_most, of_account = row.culprit.ps >= _MOST_OF * row.ps, row in facts.account.rows
@@ -274,9 +274,9 @@ def name_op(context: Context, advice: Advice, name: str, calls: float, ps: float
     return replace(advice, culprit=culprit, evidence=f"{share}; {advice.evidence}")
 
 
-def _find_part(facts: HostFacts | None, parts: tuple[str, ...]) -> AccountRow | None:
+def _find_part(facts: HostFacts, parts: tuple[str, ...]) -> AccountRow | None:
     """The first of the parts that was counted and has a culprit that explains more than a little of it."""
-    rows = [facts.culprits[part] for part in parts if part in facts.culprits] if facts else []
+    rows = [facts.culprits[part] for part in parts if part in facts.culprits]
     return next((row for row in rows if row.culprit is not None and row.culprit.ps >= _LITTLE * row.ps), None)
 
 
@@ -285,7 +285,7 @@ def _recording_action(
 ) -> tuple[str, ...]:
     """What to record to see the line, where the cause is Python that was not recorded."""
     of_python = any(cause in _OF_PYTHON for cause in causes)
-    of_dataset = "input" in causes and context.pace is not None and context.pace.feed.has_iterators
+    of_dataset = "input" in causes and context.pace.feed.has_iterators
     if context.python_recorded or (culprit and culprit.file) or not of_python or of_dataset:
         return ()
     what = "what within that line takes it" if culprit and culprit.where else "the line"

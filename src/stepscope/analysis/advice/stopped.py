@@ -62,7 +62,7 @@ def advise_on_end(context: Context) -> tuple[Advice, Verdict, bool] | None:
     if hang is not None:
         return (
             _advise_hang(hang),
-            _judge(f"hang: rank {hang.rows[0]['rank']} did not come to {_what(hang)}", hang.sentences),
+            _judge(f"hang: rank {hang.rows[0]['rank']} did not come to {_name_missed(hang)}", hang.sentences),
             True,
         )
     crashed = next((end for end in ends if end.crash), None)
@@ -102,7 +102,7 @@ def _judge_crash(headline: str, details: Sequence[str], end: EndFacts) -> Verdic
     """Where memory ran out, and how much was asked for; the sentence as it was recorded where that is not known."""
     if refused := _REFUSED.fullmatch(headline):
         size, free = (size_text(int(refused[name].replace(",", ""))) for name in ("size", "free"))
-        where = f" in {_spot(refused['frame'])}" if refused["frame"] else ""
+        where = f" in {_describe_frame(refused['frame'])}" if refused["frame"] else ""
         told = f"GPU {refused['device']} was asked for {size} and had {free} left"
         return _judge(f"ran out of memory{where}: {told}", details)
     found = CRASH.fullmatch(headline)
@@ -118,7 +118,7 @@ def _judge_crash(headline: str, details: Sequence[str], end: EndFacts) -> Verdic
     return _judge(f"ran out of memory{where}: it asked for {asked}{left}", [*kept, *later])
 
 
-def _what(hang: Hang) -> str:
+def _name_missed(hang: Hang) -> str:
     return "{operation} #{number}".format(**hang.rows[0])
 
 
@@ -126,7 +126,7 @@ def _judge(sentence: str, evidence: Sequence[str]) -> Verdict:
     return Verdict("unknown", None, sentence, None, tuple(evidence))
 
 
-def _spot(frame: Cell) -> str:
+def _describe_frame(frame: Cell) -> str:
     """`train (/srv/train.py:15)` of `/srv/train.py(15): train`, as other places are written."""
     name, file, line = place_of(str(frame))
     return name if file is None else f"{name} ({file}:{line})"
@@ -147,15 +147,16 @@ def _advise_hang(hang: Hang) -> Advice:
     first = hang.rows[0]
     evidence = "; ".join(hang.sentences)
     if first["at"]:
-        evidence = evidence.replace(f"at {first['at']}", f"in {_spot(first['at'])}")
+        evidence = evidence.replace(f"at {first['at']}", f"in {_describe_frame(first['at'])}")
     at = (
-        f"rank {first['rank']} was last seen in {_spot(first['at'])}"
+        f"rank {first['rank']} was last seen in {_describe_frame(first['at'])}"
         if first["at"]
         else f"see where rank {first['rank']} is"
     )
-    waits = f"; the others wait in {_spot(first['others_at'])}" if first["others_at"] else ""
+    waits = f"; the others wait in {_describe_frame(first['others_at'])}" if first["others_at"] else ""
     return Advice(
-        id=f"{OF_JOB}hang", kind="none", title=f"Find out why rank {first['rank']} did not come to {_what(hang)}",
+        id=f"{OF_JOB}hang", kind="none",
+        title=f"Find out why rank {first['rank']} did not come to {_name_missed(hang)}",
         evidence=evidence, predicted_speedup=None, actions=(at + waits, *_HANG_ACTIONS),
         tool="distributed", confidence=0.9, reasoning="a job that stands still has no step that could be shorter",
     )  # fmt: skip

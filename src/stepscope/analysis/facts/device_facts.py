@@ -14,7 +14,7 @@ from stepscope.analysis.account.selectors import work_launched_by
 from stepscope.analysis.purpose.computing import update_ranges
 from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
-from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, on_threads
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, select_thread_events
 from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
@@ -115,7 +115,11 @@ class DeviceTimes:
     def elapsed_ms(self, time_ps: int) -> float:
         """Elapsed time per step of some work: what overlaps on several streams or devices adds up to more."""
         shrunk = min(self.busy_ps / self.work_ps, 1.0) if self.work_ps else 1.0
-        return time_ps * shrunk / self.steps / 1e9
+        return self.per_step_ms(time_ps * shrunk)
+
+    def per_step_ms(self, total_ps: float) -> float:
+        """A time of all steps as that of one, in ms."""
+        return total_ps / self.steps / 1e9
 
 
 def device_facts_of(trace: HostTrace) -> DeviceTimes | None:
@@ -315,7 +319,7 @@ def _closes_capture(trace: HostTrace, calls: I64) -> Mask:
 
 def _idle_facts(trace: HostTrace, idle: Spans) -> dict[str, Any]:
     length = idle.end - idle.start
-    calls = on_threads(trace, events_of_kind(trace, *_RUNTIME))
+    calls = select_thread_events(trace, events_of_kind(trace, *_RUNTIME))
     calls = calls[~_closes_capture(trace, calls)]
     start, end = _start_and_end(trace, calls)
     waits = is_any_kind(trace.events.kind[calls], (K.SYNC,))

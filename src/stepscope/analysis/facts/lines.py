@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from typing import Any
 
 import numpy as np
 
@@ -471,34 +472,15 @@ def _types_with_gradients(trace: HostTrace, rows: I64) -> list[int]:
 def _describe(
     trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, inner: LoopFunction
 ) -> LineFacts:
-    spans, steps, every = outer.spans - training.spans, max(len(whole_steps(trace).number), 1), every_step(trace)
-    on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
-    with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
-    causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
-    causes["contention"] = (_contention(trace) & spans).total
-    start = trace.events.start_ps[loop.starts]
+    spans, steps = outer.spans - training.spans, max(len(whole_steps(trace).number), 1)
     certain = outer.certain - training.spans
-    inside = loop.starts[certain.overlap_ps(start, start + 1) > 0]
-    ops = events_of_kind(trace, K.OP)
-    ops = ops[trace.events.line[ops] == loop.line]
-    heavy = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
-    of_model = forward_products(trace)
-    multiplied = trace.events.start_ps[heavy]
-    moves, _ = work_events_of(trace).get("moves", (ops[:0], ops[:0]))
-    begun = started_by(trace, inside)
-    elsewhere = np.intersect1d(moves[trace.events.line[moves] != loop.line], begun)
-    moves = moves[trace.events.line[moves] == loop.line]
-    copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
-    copies = trace.events.start_ps[copies[trace.events.line[copies] == loop.line]]
+    inside = _starting_in(trace, loop.starts, certain)
     name, file, line = place_of(trace.name_of(inner.frame))
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     frame = trace.name_of((inner if owner == CODE_OF_MODULE else outer).frame)
-    shares = sum_by_name(trace, inside, trace.events.duration_ps[inside])
-    named = [each for each in shares if each.name not in OF_ANY_OP]
-    most = max((each.calls for each in named), default=0)
-    often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
     said = main_statement(trace, loop.line, trace.name_of(inner.frame), spans)
-    calls_model = _calls_model(trace, heavy[certain.overlap_ps(multiplied, multiplied + 1) > 0])
+    products = _products_of(trace, loop.line)
+    calls_model = _calls_model(trace, _starting_in(trace, products, certain))
     feeds_next = _is_waited_for(trace, loop, spans) or (
         _makes_input(trace, loop, training, outer, (outer, inner))
         # Many ops on what the training gave are its update, which the next step begins with.
@@ -511,30 +493,83 @@ def _describe(
         owner=owner,
         calls=len(inner.calls) / steps if len(inner.calls) else None,
         ps=round(spans.total / steps),
-        causes={cause: round(ps / steps) for cause, ps in causes.items() if ps},
-        ops=shares[:_MOST_OPS],
         starts=len(inside) / steps,
-        heavy_ps=round((spans_of(trace, heavy) & spans).total / steps),
-        moves_ps=round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
-        models=int((certain.overlap_ps(multiplied, multiplied + 1) > 0).sum()) / max(of_model, 1) if of_model else 0.0,
-        copies_in=bool((certain.overlap_ps(copies, copies + 1) > 0).sum() >= steps),
-        waits_ps=round((reduce(or_, on_devices, spans - spans) & spans - spans_of(trace, inside)).total / steps),
-        peers_ps=round((with_peers & spans - spans_of(trace, inside) - _contention(trace)).total / steps),
-        fetches_ps=round((loop.spans[FETCHES] & spans).total / steps),
-        fetches=_count_reads(trace, loop, certain) / steps,
-        asleep=_share_asleep(trace, loop, spans),
+        **_ops_in(trace, inside),
+        **_computing_in(trace, loop.line, spans, certain, inside, products),
+        **_waits_in(trace, loop, spans, certain, inside),
         is_input=feeds_next and not calls_model,
         is_needed=feeds_next and calls_model,
-        of_parameters=ops_per_parameter(trace, inside),
-        often=often,
-        often_size=_usual_size(trace, inside, often[0]) if often else None,
-        goes_over=usual_rows(trace, inside),
         feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
         calls_model=calls_model,
         statement=said,
         loop="" if said is not None and said.loop else loop_around(trace, loop.line, frame, training.spans),
         library=_library_at(trace, loop, said),
     )
+
+
+def _starting_in(trace: HostTrace, rows: I64, spans: Spans) -> I64:
+    """The events that start within some time: rows."""
+    start = trace.events.start_ps[rows]
+    found: I64 = rows[spans.overlap_ps(start, start + 1) > 0]
+    return found
+
+
+def _products_of(trace: HostTrace, line: int) -> I64:
+    """The matrix products and convolutions of a thread: rows of ops."""
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[trace.events.line[ops] == line]
+    return ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
+
+
+def _ops_in(trace: HostTrace, inside: I64) -> dict[str, Any]:
+    """The ops that a function starts, as attributes of LineFacts."""
+    shares = sum_by_name(trace, inside, trace.events.duration_ps[inside])
+    named = [each for each in shares if each.name not in OF_ANY_OP]
+    most = max((each.calls for each in named), default=0)
+    often = [each for each in named if each.calls >= _AS_OFTEN * most][:_SHOWN_OPS]
+    return {
+        "ops": shares[:_MOST_OPS],
+        "often": often,
+        "often_size": _usual_size(trace, inside, often[0]) if often else None,
+        "goes_over": usual_rows(trace, inside),
+        "of_parameters": ops_per_parameter(trace, inside),
+    }
+
+
+def _computing_in(
+    trace: HostTrace, line: int, spans: Spans, certain: Spans, inside: I64, products: I64
+) -> dict[str, Any]:
+    """What a function of a thread computes and copies, as attributes of LineFacts."""
+    steps, of_model = max(len(whole_steps(trace).number), 1), forward_products(trace)
+    moves, _ = work_events_of(trace).get("moves", (products[:0], products[:0]))
+    elsewhere = np.intersect1d(moves[trace.events.line[moves] != line], started_by(trace, inside))
+    moves = moves[trace.events.line[moves] == line]
+    copies = events_of_kind(trace, K.COPY_HOST_TO_DEVICE_CALL)
+    copies = copies[trace.events.line[copies] == line]
+    return {
+        "heavy_ps": round((spans_of(trace, products) & spans).total / steps),
+        "moves_ps": round(((spans_of(trace, moves) & spans).total + spans_of(trace, elsewhere).total) / steps),
+        "models": len(_starting_in(trace, products, certain)) / max(of_model, 1) if of_model else 0.0,
+        "copies_in": len(_starting_in(trace, copies, certain)) >= steps,
+    }
+
+
+def _waits_in(trace: HostTrace, loop: LoopTime, spans: Spans, certain: Spans, inside: I64) -> dict[str, Any]:
+    """What the time of a function goes to, and what it waits for, as attributes of LineFacts."""
+    steps, every = max(len(whole_steps(trace).number), 1), every_step(trace)
+    on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
+    with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
+    causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
+    causes["contention"] = (_contention(trace) & spans).total
+    idle = spans - spans_of(trace, inside)  # it starts nothing
+    return {
+        "causes": {cause: round(ps / steps) for cause, ps in causes.items() if ps},
+        "waits_ps": round((reduce(or_, on_devices, spans - spans) & idle).total / steps),
+        "peers_ps": round((with_peers & idle - _contention(trace)).total / steps),
+        "fetches_ps": round((loop.spans[FETCHES] & spans).total / steps),
+        "fetches": _count_reads(trace, loop, certain) / steps,
+        "asleep": _share_asleep(trace, loop, spans),
+    }
 
 
 def _library_at(trace: HostTrace, loop: LoopTime, said: Statement | None) -> str:

@@ -152,6 +152,10 @@ class WorkFacts:
             return 0.0
         return min(USUAL_FORWARD * self.backward_ps / self.forward_ps, 1.0)
 
+    def per_step_ms(self, total_ps: float) -> float:
+        """A time of all steps as that of one, in ms."""
+        return total_ps / max(self.steps, 1) / 1e9
+
     def share_lost(self, lost_ps: float) -> float:
         """Of the computation, what ops on the critical path lose to what runs beside them, beyond what any run
         varies."""
@@ -237,8 +241,6 @@ def _facts_without_device(
     events["moves"] = np.append(moved, eager), np.append(own_ps, trace.events.duration_ps[eager])
     events["recomputed"] = again, trace.events.duration_ps[again]
     events["slowed"] = _slowed_ops(trace, steps, ops, own)
-    called = sum_by_name(trace, *events["callbacks"])
-    asked_at, takes_given = (compiled_callback(trace) if called else None) or ("", False)
     return {
         "moves_ps": int(events["moves"][1].sum()),
         "moves": sum_by_name(trace, *events["moves"])[:_MOST_OPS],
@@ -254,7 +256,16 @@ def _facts_without_device(
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
         "doubles_ps": int(own[chosen["doubles"]].sum()),
         **_start_costs(trace, outer),
-        "callbacks_ps": int(own[calls].sum()),
+        **_callback_facts(trace, *events["callbacks"]),
+    }
+
+
+def _callback_facts(trace: HostTrace, rows: I64, own: I64) -> dict[str, Any]:
+    """The ops of compiled programs that call Python, and the line that asks for the largest."""
+    called = sum_by_name(trace, rows, own)
+    asked_at, takes_given = (compiled_callback(trace) if called else None) or ("", False)
+    return {
+        "callbacks_ps": int(own.sum()),
         "callback": called[0].name if called else "",
         "callback_line": asked_at,
         "callback_takes_given": takes_given,

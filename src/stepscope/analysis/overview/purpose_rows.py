@@ -19,14 +19,14 @@ EXCESS_FIELDS = (
 )
 
 
-def purpose_rows(facts: HostFacts | None) -> tuple[dict[str, Cell], ...]:
+def purpose_rows(facts: HostFacts) -> tuple[dict[str, Cell], ...]:
     """The purposes of a host's computing, the longest first; see PURPOSE_FIELDS."""
-    found = sorted(facts.purposes.items(), key=lambda each: -each[1]) if facts else []
+    found = sorted(facts.purposes.items(), key=lambda each: -each[1])
     whole = sum(ps for _, ps in found)
     return tuple({"purpose": name, "ms": round_ms(ps), "percent": percent(ps, whole)} for name, ps in found)
 
 
-def excess_rows(facts: HostFacts | None) -> tuple[dict[str, Cell], ...]:
+def excess_rows(facts: HostFacts) -> tuple[dict[str, Cell], ...]:
     """What a host's steps do not need, the longest first; see EXCESS_FIELDS."""
     return tuple(
         {
@@ -36,5 +36,5 @@ def excess_rows(facts: HostFacts | None) -> tuple[dict[str, Cell], ...]:
             "fact": each.fact,
             "against": each.against,
         }
-        for each in (facts.excesses if facts else ())
+        for each in facts.excesses
     )

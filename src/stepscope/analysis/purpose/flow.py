@@ -45,13 +45,13 @@ class Flow:
     def origin(self, row: int, through: Collection[str] = SAME_VALUE) -> int:
         """The instruction that makes the value of another, behind some opcodes and the edges of fusions."""
         for _ in range(_LONGEST):
-            before = self._before(row, through)
+            before = self._find_source(row, through)
             if before < 0:
                 break
             row = before
         return row
 
-    def _before(self, row: int, through: Collection[str]) -> int:
+    def _find_source(self, row: int, through: Collection[str]) -> int:
         opcode = self.module.opcode_of(row)
         if opcode == "parameter":
             caller = int(self._callers[self.module.computation[row]])

@@ -74,7 +74,7 @@ def names_of_type(trace: HostTrace, data_type: int) -> set[str]:
     return {name for name, made in made_by_ops(trace).items() if made.data_type == data_type and made.size}
 
 
-def _made_by(trace: HostTrace, types: I64) -> list[Made]:
+def _list_made(trace: HostTrace, types: I64) -> list[Made]:
     """What the ops of some event types make, as far as it is known."""
     made = made_by_ops(trace)
     names = (name.rpartition(":")[0] for name in type_names(trace, distinct(types)))
@@ -111,7 +111,9 @@ def graph_one_hots(trace: HostTrace) -> tuple[I64, tuple[int, int] | None]:
     if not len(makes):
         return work.rows[:0], None
     types = trace.events.type[work.rows].astype(np.int64)
-    wide = max((made.size for made in _made_by(trace, types[makes]) if len(made.size) > 1), key=math.prod, default=None)
+    wide = max(
+        (made.size for made in _list_made(trace, types[makes]) if len(made.size) > 1), key=math.prod, default=None
+    )
     if wide is None or wide[-1] < FEW_CLASSES:
         return work.rows[:0], None
     after = _usual(types, _next_on_thread(trace, work, makes))
@@ -123,7 +125,7 @@ def graph_one_hots(trace: HostTrace) -> tuple[I64, tuple[int, int] | None]:
     names = type_names(trace, heavy)
     gradients = heavy[np.array([forward_of_gradient(name) in products for name in names], np.bool_)]
     chosen = makes
-    if any(made.size[:1] == wide[-1:] for made in _made_by(trace, gradients)):
+    if any(made.size[:1] == wide[-1:] for made in _list_made(trace, gradients)):
         chosen = np.concatenate([makes, after, np.flatnonzero(np.isin(types, gradients))])
     return work.rows[distinct(chosen)], (math.prod(wide[:-1]), wide[-1])
 

@@ -50,7 +50,7 @@ def _rounds_of(trace: HostTrace, work: ProgramWork) -> IndependentRounds | None:
     steps, parts, rounds, maps = max(len(whole_steps(trace).number), 1), list[I64](), 0.0, False
     for loop in _loops(work):
         body = _body(work, loop)
-        given = _given(work, body)
+        given = _list_carried(work, body)
         if not given or not all(_goes_alone(work, row, at) for at, row in enumerate(given)):
             continue
         rows = work.runs_of(np.flatnonzero(work.module.computation == body).tolist())
@@ -80,7 +80,7 @@ def _body(work: ProgramWork, loop: int) -> int:
     return next((each for each in called if module.opcode_of(int(module.roots[each])) == "tuple"), -1)
 
 
-def _given(work: ProgramWork, body: int) -> list[int]:
+def _list_carried(work: ProgramWork, body: int) -> list[int]:
     """What a round gives to the next one, in order."""
     return list(work.module.operands.linked(int(work.module.roots[body]))) if body >= 0 else []
 

@@ -106,7 +106,7 @@ def one_hots(trace: HostTrace) -> OneHot | None:
         return None
     known = _Sizes(trace, work)
     written = known.written_by(work.rows[outer[makes]])
-    rows = distinct(np.append(work.rows[outer[makes]], _taken_by(trace, work, outer, makes, known, written)))
+    rows = distinct(np.append(work.rows[outer[makes]], _find_users(trace, work, outer, makes, known, written)))
     sizes = [known.sizes[each] for each in distinct(written[written >= 0]).tolist()]
     wide = max(sizes, key=math.prod, default=None)
     shown = None if wide is None else (math.prod(wide[:-1]), wide[-1])
@@ -159,7 +159,7 @@ def _look_up(numbers: dict[int, int], texts: I64) -> I64:
     return np.array([numbers.get(each, -1) for each in unique.tolist()], np.int64)[inverse]
 
 
-def _taken_by(trace: HostTrace, work: Computing, outer: I64, makes: I64, known: _Sizes, written: I64) -> I64:
+def _find_users(trace: HostTrace, work: Computing, outer: I64, makes: I64, known: _Sizes, written: I64) -> I64:
     """The next ops that convert the rows or multiply with them: rows of events.  Without sizes, a conversion that
     follows at once.
 

@@ -159,7 +159,7 @@ def _traced(trace: HostTrace) -> _Traced:
     return trace.derived("ops with sizes", _read)
 
 
-def _with_backward(trace: HostTrace, rows: I64) -> I64:
+def _add_backward(trace: HostTrace, rows: I64) -> I64:
     """Forward ops and the runs of autograd's nodes that belong to them and to what lies inside: rows of events."""
     work = computing_of(trace)
     numbers = distinct(work.number[inside_any(trace, work.rows, rows) & work.learned])
@@ -171,7 +171,7 @@ def _largest(trace: HostTrace, found: dict[str, tuple[list[int], float]]) -> Ten
     """Of what was found, by its words, that which takes longest in all steps."""
     equal = _traced(trace).equal
     works = [
-        TensorWork(_with_backward(trace, distinct(np.concatenate([equal[row] for row in rows]))), kept, what)
+        TensorWork(_add_backward(trace, distinct(np.concatenate([equal[row] for row in rows]))), kept, what)
         for what, (rows, kept) in found.items()
     ]
     return max(works, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
@@ -208,7 +208,7 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
         whole, part = pick.first, taken.get(pick.row)
         if part is None or part[-1:] != whole[-1:] or math.prod(part) > _HALF * math.prod(whole):
             continue
-        before = _made_by_rows(ops, at, whole)
+        before = _find_row_makers(ops, at, whole)
         if not before:
             continue
         first = ops[before[0]]
@@ -239,7 +239,7 @@ def _sizes_of_gradients(trace: HostTrace) -> dict[int, Size]:
     return {row: of_number[each] for row, each in zip(ops.tolist(), number.tolist(), strict=True) if each in of_number}
 
 
-def _made_by_rows(ops: list[_Op], at: int, size: Size) -> list[int]:
+def _find_row_makers(ops: list[_Op], at: int, size: Size) -> list[int]:
     """The places of the ops that make a tensor row by row, from the first product on, going back from a place; empty
     where there is no product among them."""
     chain: list[int] = []
@@ -594,7 +594,7 @@ def alike_with_backward(trace: HostTrace, rows: list[int]) -> I64:
     rows of events."""
     equal = _traced(trace).equal
     like = [equal[row] for row in rows]
-    return _with_backward(trace, distinct(np.concatenate(like))) if like else np.empty(0, np.int64)
+    return _add_backward(trace, distinct(np.concatenate(like))) if like else np.empty(0, np.int64)
 
 
 def _same_in_all_steps(trace: HostTrace, rows: list[int]) -> list[bool]:

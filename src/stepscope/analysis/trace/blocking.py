@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import events_of_kind, on_threads
+from stepscope.analysis.trace.columns import events_of_kind, select_thread_events
 from stepscope.analysis.trace.grouping import enclosing_events
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
@@ -19,15 +19,15 @@ def blocking_calls(trace: HostTrace) -> I64:
 
 
 def _blocking_calls(trace: HostTrace) -> I64:
-    calls = on_threads(trace, events_of_kind(trace, EventKind.RUNTIME_CALL))
+    calls = select_thread_events(trace, events_of_kind(trace, EventKind.RUNTIME_CALL))
     copies = calls[has_trait(trace, trace.events.type[calls], CallTrait.BLOCKING_COPY)]
-    found = union(on_threads(trace, events_of_kind(trace, EventKind.SYNC)), copies)
+    found = union(select_thread_events(trace, events_of_kind(trace, EventKind.SYNC)), copies)
     return union(found, _blocking_python(trace, found)) if trace.device_planes() else found
 
 
 def _blocking_python(trace: HostTrace, recorded: I64) -> I64:
     """Python calls that wait, except those in which the runtime recorded a wait of its own."""
-    python = on_threads(trace, events_of_kind(trace, EventKind.PYTHON_CALL))
+    python = select_thread_events(trace, events_of_kind(trace, EventKind.PYTHON_CALL))
     calls = python[has_trait(trace, trace.events.type[python], CodeTrait.WAITS_FOR_DEVICE)]
     if not len(calls):
         return calls

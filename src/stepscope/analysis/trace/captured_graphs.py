@@ -68,7 +68,7 @@ def merge_captures(trace: HostTrace, captures: Iterable[HostTrace]) -> HostTrace
     by_position = _match_positions(trace, rows, launch, graphs, ops)
     known = ops != ""
     problem = _problem(launches, by_position, by_id, graphs, trace.source)
-    return replace(_with_ops(trace, rows[known], ops[known]), problems=(*trace.problems, problem))
+    return replace(_add_op_stat(trace, rows[known], ops[known]), problems=(*trace.problems, problem))
 
 
 def captured_graphs(trace: HostTrace) -> Iterator[CapturedGraph]:
@@ -170,7 +170,7 @@ def _codes_of_work(trace: HostTrace, rows: I64, number: Mapping[str, int]) -> I3
 # -- the merged trace --------------------------------------------------------------------------------------------------
 
 
-def _with_ops(trace: HostTrace, rows: I64, ops: Texts) -> HostTrace:
+def _add_op_stat(trace: HostTrace, rows: I64, ops: Texts) -> HostTrace:
     """The trace with a stat more for each of some events."""
     texts, place = np.unique(ops.astype(str), return_inverse=True)
     name, *encoded = (stat_names.CAPTURED_OP[0].encode(), *(text.encode("utf-8", "replace") for text in texts.tolist()))

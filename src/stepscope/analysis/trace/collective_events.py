@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import events_of_kind, on_threads
+from stepscope.analysis.trace.columns import events_of_kind, select_thread_events
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -23,7 +23,7 @@ def collective_rows(trace: HostTrace) -> I64:
     device = device[is_device_work(trace)[device]]
     if len(device) or trace.device_planes():
         return device
-    calls = on_threads(trace, events_of_kind(trace, K.COLLECTIVE_CALL))
+    calls = select_thread_events(trace, events_of_kind(trace, K.COLLECTIVE_CALL))
     types = trace.events.type[calls]
     by_library = [at for at in distinct(types).tolist() if is_library_call(trace.strings[trace.event_types.name[at]])]
     return calls[np.isin(types, by_library)] if by_library else calls[~_inside_call(trace, calls)]

@@ -72,7 +72,7 @@ def _find_order(trace: HostTrace) -> tuple[I32, I64]:
     return order, offsets
 
 
-def on_threads(trace: HostTrace, rows: I64) -> I64:
+def select_thread_events(trace: HostTrace, rows: I64) -> I64:
     """Those of some events that are on host threads."""
     found: I64 = rows[(trace.lines.kind == LineKind.THREAD)[trace.events.line[rows]]]
     return found

@@ -139,14 +139,14 @@ def _outside(trace: HostTrace, window: _Window) -> I64:
         late, early = int(np.searchsorted(begins, high, side="right")), int(np.searchsorted(begins, low))
         if late < len(begins):
             ends = np.maximum.accumulate(begins + duration[first:last])
-            found.append(first + _after_pause(begins, ends, late))
+            found.append(first + _find_late_events(begins, ends, late))
         if early > 0:
             ends = begins + duration[first:last]
             found.append(first + np.flatnonzero(ends[:early] < low))
     return np.concatenate(found)
 
 
-def _after_pause(begins: I64, ends: I64, late: int) -> I64:
+def _find_late_events(begins: I64, ends: I64, late: int) -> I64:
     """Which events of a line from `late` on follow a longer pause than any before it: places in the line."""
     pause = np.maximum(begins[1:] - ends[:-1], 0)
     usual = int(pause[: late - 1].max(initial=0))

@@ -25,7 +25,7 @@ def ranges_and_steps(trace: HostTrace) -> I64:
 
 def framework_ranges(trace: HostTrace) -> I64:
     """Rows of the ranges that a framework or a library named on threads: steps of optimizers, parts of a pipeline."""
-    named = _on_threads(trace, EventKind.ANNOTATION)
+    named = _lasting_thread_events(trace, EventKind.ANNOTATION)
     return named[_is_of_framework(trace, named)]
 
 
@@ -33,18 +33,18 @@ def _is_of_framework(trace: HostTrace, rows: I64) -> Mask:
     return has_trait(trace, trace.events.type[rows], RangeTrait.OF_FRAMEWORK | RangeTrait.UPDATES_MODEL)
 
 
-def _on_threads(trace: HostTrace, kind: EventKind) -> I64:
+def _lasting_thread_events(trace: HostTrace, kind: EventKind) -> I64:
     rows = events_of_kind(trace, kind)
     threads = look_up(trace.lines.kind == LineKind.THREAD, trace.events.line[rows])
     return rows[threads & (trace.events.duration_ps[rows] > 0)]
 
 
 def _find_ranges(trace: HostTrace) -> I64:
-    named = _on_threads(trace, EventKind.ANNOTATION)
+    named = _lasting_thread_events(trace, EventKind.ANNOTATION)
     named = named[~_is_of_framework(trace, named)]
     if trace.framework not in _LIKE_RUNTIMES:
         return named
-    others = _on_threads(trace, EventKind.OTHER)
+    others = _lasting_thread_events(trace, EventKind.OTHER)
     others = others[~has_trait(trace, trace.events.type[others], RangeTrait.OF_RUNTIME)]
     return union(named, _drop_passes(trace, others))
 

@@ -81,16 +81,16 @@ Found = Doubt | Literal["untold"] | None
 
 def doubts_of(trace: HostTrace) -> list[Doubt]:
     """All that makes a recording doubtful, what is grave first; computed once per trace."""
-    found = [replace(doubt, rule=rule) for rule, doubt in _found(trace).items() if isinstance(doubt, Doubt)]
+    found = [replace(doubt, rule=rule) for rule, doubt in _find_doubts(trace).items() if isinstance(doubt, Doubt)]
     return sorted(found, key=lambda doubt: not doubt.is_grave)
 
 
 def untold_rules(trace: HostTrace) -> list[str]:
     """The rules of which a recording tells nothing."""
-    return [rule for rule, found in _found(trace).items() if found == UNTOLD]
+    return [rule for rule, found in _find_doubts(trace).items() if found == UNTOLD]
 
 
-def _found(trace: HostTrace) -> Mapping[str, Found]:
+def _find_doubts(trace: HostTrace) -> Mapping[str, Found]:
     """What each rule's check finds."""
     return trace.derived("doubts", lambda trace: {rule: check(trace) for check, rule in CHECKS.items()})
 

@@ -271,13 +271,15 @@ class _Facts:
         return found
 
     def _texts(self, names: tuple[str, ...]) -> I64:
-        return self._first(self._trace.stat_strings(names), -1) if self._trace.has_stat(names) else self._none(-1)
+        return (
+            self._first(self._trace.stat_strings(names), -1) if self._trace.has_stat(names) else self._fill_missing(-1)
+        )
 
     def ints(self, names: tuple[str, ...], missing: int) -> I64:
         known = self._trace.has_stat(names)
-        return self._first(self._trace.stat_ints(names, missing), missing) if known else self._none(missing)
+        return self._first(self._trace.stat_ints(names, missing), missing) if known else self._fill_missing(missing)
 
-    def _none(self, missing: int) -> I64:
+    def _fill_missing(self, missing: int) -> I64:
         return np.full(len(self.rows), missing, np.int64)
 
     def names(self) -> list[str]:

@@ -325,19 +325,15 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
     names = [_name(ordered[at]) for at in taking]
     answer = answer_for(job, [ordered[at].origin.host for at in taking]) if job is not None else None
-    worst = taking[answer.straggler] if answer is not None and answer.straggler is not None else None
     medians = _median_steps(ordered) if job is None and not groups else []
-    if worst is None:
-        worst = slowest_alone(medians)
+    worst = slowest_alone(medians) if answer is None or answer.straggler is None else taking[answer.straggler]
     pipeline = _pipeline_rows(ordered)
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
     places = {at: (job.layout, place) for place, at in enumerate(taking)} if job is not None else {}
     figures, tables = describe_job(answer, names, [ordered[at].rank for at in taking])
+    warnings = (*doubtful, *unnamed, *describe_other_steps(steps), *_warnings(ordered, uneven, job))
     return DistributedReport(
-        **header(
-            [part.origin for part in partials],
-            (*doubtful, *unnamed, *describe_other_steps(steps), *_warnings(ordered, uneven, job)),
-        ),
+        **header([part.origin for part in partials], warnings),
         findings=(
             *missing_calls.describe_missing(missing),
             *_sentences(job, answer, names),

@@ -218,7 +218,7 @@ class Schedule:
                 long as recorded.
         """
         graph, ways = self.graph, self.ways
-        length = self._after_arrival(self.own_ps if length_ps is None else length_ps)
+        length = self._shortest_meeting(self.own_ps if length_ps is None else length_ps)
         arrival, done = np.empty(len(graph.meeting), np.int64), np.empty(graph.meetings, np.int64)
         kernels.ranks.meet(
             self.order, self.first, self.row, ways.into, ways.source, ways.weight_ps, length, arrival, done
@@ -243,7 +243,7 @@ class Schedule:
         np.minimum.at(found, self.graph.meeting, length_ps)
         return found
 
-    def _after_arrival(self, length_ps: I64) -> I64:
+    def _shortest_meeting(self, length_ps: I64) -> I64:
         """How long after each arrival a meeting is done at the earliest: int64 of shape (arrivals,), ps."""
         now, usual = (self.shortest(each)[self.of] for each in (length_ps, self.own_ps))
         transfer = np.minimum((usual * self.share).astype(np.int64), now)

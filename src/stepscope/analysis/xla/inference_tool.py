@@ -425,7 +425,7 @@ def _differences(name: str, runs: Sequence[Run]) -> list[dict[str, Cell]]:
 _FACTORS: tuple[tuple[str, Any], ...] = (
     ("latency, ms", lambda run: run.latency_ps / 1e9),
     ("device work, ms", lambda run: None if run.device_ps is None else run.device_ps / 1e9),
-    ("without device work, ms", lambda run: _rest(run)),
+    ("without device work, ms", lambda run: _host_ms(run)),
     ("wait of the first device work, ms", lambda run: None if run.queue_ps is None else run.queue_ps / 1e9),
     ("requests", lambda run: run.requests),
     ("tokens", lambda run: run.tokens),
@@ -433,7 +433,7 @@ _FACTORS: tuple[tuple[str, Any], ...] = (
 )
 
 
-def _rest(run: Run) -> float | None:
+def _host_ms(run: Run) -> float | None:
     return None if run.device_ps is None else max(run.latency_ps - run.device_ps, 0) / 1e9
 
 

@@ -104,7 +104,7 @@ class Prover:
         if options.at or options.ablate:
             self._undo.callback(relays.install([split_rank(place)[0] for place in options.at + options.ablate]))
         self._follower = StepFollower(
-            Baseline(2.0, 1_000_000), self._on_step, RECORDER.is_running, lambda: 0, may_be_quick=lambda: False
+            Baseline(2.0, 1_000_000), self._start_when_ready, RECORDER.is_running, lambda: 0, may_be_quick=lambda: False
         )
         self.active = True
         self.proofs: list[Proof] = []
@@ -146,7 +146,7 @@ class Prover:
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
 
-    def _on_step(self, step: StepRecord) -> None:
+    def _start_when_ready(self, step: StepRecord) -> None:
         if self._running is None:
             self._start_if_ready()
 

@@ -83,9 +83,9 @@ class Watch:
         self.marks: deque[Mark] = deque(maxlen=_MOST_MARKS)
         self.collector = CollectorMeter()
         usual = Baseline(options.slow_factor, round(options.slow_least * 1e9))
-        self.windows = Windows(self.logdir, options.window_steps, self._on_window)
+        self.windows = Windows(self.logdir, options.window_steps, self._queue_window_note)
         self.steps = StepFollower(
-            usual, self._on_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
+            usual, self._follow_step, _is_profiled, lambda: self.collector.total_ns, lambda: self.windows.is_free
         )
         self.budget = WatchBudget(
             options.budget_percent, lambda: self.steps.hook_ns + self.collector.hook_ns, lambda: self.steps.queued_ns
@@ -183,13 +183,13 @@ class Watch:
 
     # -- on the thread of the steps ------------------------------------------------------------------------------------
 
-    def _on_step(self, step: StepRecord) -> None:
+    def _follow_step(self, step: StepRecord) -> None:
         self.ring.adopt_thread()
         self.windows.follow(step, self.steps.source is MARKED)
         if step.is_slow:
             self._put(lambda: self._on_slow_step(step))
 
-    def _on_window(self, plan: Plan, capture: Capture) -> None:
+    def _queue_window_note(self, plan: Plan, capture: Capture) -> None:
         self._put(lambda: self._note_window(plan, capture))
 
     def _put(self, work: Work) -> None:

@@ -165,7 +165,7 @@ class StepFollower:
 
     Args:
         usual: judges the lengths.
-        on_step: called with each record of a step that was not quick, on the thread of the steps; must not raise.
+        report_step: called with each record of a step that was not quick, on the thread of the steps; must not raise.
         is_profiled: whether a capture runs or is being written.
         collector_ns: how long the garbage collector has run.
         may_be_quick: whether steps may be noted alone, because nobody waits for one.
@@ -184,7 +184,7 @@ class StepFollower:
     def __init__(
         self,
         usual: Baseline,
-        on_step: Callable[[StepRecord], None],
+        report_step: Callable[[StepRecord], None],
         is_profiled: Callable[[], bool],
         collector_ns: Callable[[], int],
         may_be_quick: Callable[[], bool] = lambda: True,
@@ -194,7 +194,7 @@ class StepFollower:
         self.thread_number = self.number = self.open_since_ns = self.last_end_ns = self.count = 0
         self.queued_ns = 0
         self.source: StepSource | None = None
-        self._on_step = on_step
+        self._report_step = report_step
         self._is_profiled = is_profiled
         self._collector_ns = collector_ns
         self._may_be_quick = may_be_quick
@@ -346,7 +346,7 @@ class StepFollower:
         is_slow, is_contended = length is not Length.USUAL, length is Length.CONTENDED
         step = StepRecord(self.number, start, end, is_slow, usual_ns, profiled, is_contended)
         self._full.append(step)
-        self._on_step(step)
+        self._report_step(step)
         return end
 
     def _note_queue(self, extra_ns: int, queued_ns: int) -> None:

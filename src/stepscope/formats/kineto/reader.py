@@ -142,12 +142,13 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
     lines = make_lines(layout.lines, np.array(layout.plane_row, np.int32), events, raw.texts.add)
     start_ns = _start_unix_ns(raw, kept, kineto)
     strings = raw.texts.strings()
+    problems = [*find_damage(raw, len(kept), source), *_find_oddities(raw, kept, source)]
+    problems += count_unknown(processes, source)
     framework = _framework_of(raw, classes, processes, strings)
     if not framework and (events.kind == EventKind.OTHER).all():
         events.kind[:] = EventKind.ANNOTATION  # of a maker that is not known: all that it recorded has been named
-    metadata_host = raw.metadata.get("host_name")
     return HostTrace(
-        host=host or (metadata_host if isinstance(metadata_host, str) else "") or "localhost",
+        host=host or _recorded_host(raw) or "localhost",
         planes=planes,
         lines=lines,
         events=events,
@@ -159,16 +160,17 @@ def build_trace(raw: Raw, labels: Labels, source: str, host: str, find_damage: F
         start_unix_ns=start_ns,
         stop_unix_ns=_stop_unix_ns(raw, start_ns, kept),
         source=source,
-        problems=(
-            *find_damage(raw, len(kept), source),
-            *_find_oddities(raw, kept, source),
-            *count_unknown(processes, source),
-        ),
+        problems=tuple(problems),
         partial=raw.cut_at is not None or bool(raw.damaged),
         recorder_messages=_recorder_messages(raw.metadata),
         framework=framework,
         recorder="" if framework or _is_of_another(raw, classes) else "chrome",
     )
+
+
+def _recorded_host(raw: Raw) -> str:
+    host = raw.metadata.get("host_name")
+    return host if isinstance(host, str) else ""
 
 
 def _framework_of(raw: Raw, classes: EventClasses, processes: Processes, strings: Strings) -> str:

@@ -5,26 +5,8 @@ from __future__ import annotations
 from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule
-
-ACTIONS: Actions = {
-    "tensorflow": (
-        "save every few hundred steps: keras.callbacks.ModelCheckpoint(path, save_freq=N), or"
-        " tf.train.CheckpointManager(..., step_counter=step, checkpoint_interval=N)",
-        "write in the background: checkpoint.save(path, options=tf.train.CheckpointOptions(enable_async=True))",
-        "if NumPy writes the file, write it in another thread from copies of the variables",
-    ),
-    "jax": (
-        "save every few hundred steps: orbax.checkpoint.CheckpointManagerOptions(save_interval_steps=N)",
-        "write in the background: orbax.checkpoint.CheckpointManagerOptions(enable_async_checkpointing=True),"
-        " or jax.device_get the arrays and save them in another thread",
-    ),
-    "pytorch": (
-        "call torch.save every few hundred steps",
-        "write in the background: torch.distributed.checkpoint.async_save, or copy the state and save it in a thread",
-    ),
-    "": ("save every few hundred steps, and in the background",),
-}
+from stepscope.analysis.advice.rule import Finding, Rule
+from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 
 
 def _find(context: Context) -> Finding | None:
@@ -44,7 +26,9 @@ def _find(context: Context) -> Finding | None:
     )
 
 
-RULE = Rule(
-    "checkpoint.stall", kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
-    actions=ACTIONS, tool="steps", yields_to=("recompilation",),
+RULES = (
+    Rule(
+        "checkpoint.stall", kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
+        actions=WORDS_OF_CLASS["checkpoint_stall"].actions, tool="steps", yields_to=("recompilation",),
+    ),
 )  # fmt: skip

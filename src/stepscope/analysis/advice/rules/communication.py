@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.strategy import EXCHANGE, EXPERT, MIRRORED, SHARDED, TENSOR
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
@@ -20,27 +21,6 @@ if TYPE_CHECKING:
 _MANY_MESSAGES = 8.0  # per step; from here on their number costs, not only their size
 _TINY_PS = 200_000_000  # of a collective on a device: a shorter one costs latency, not bandwidth
 _FEW_MESSAGES_PERCENT = 30.0  # threshold for a few large messages: data parallelism has its price
-
-ACTIONS: Actions = {
-    "tensorflow": (
-        "reduce gradients together: tf.distribute.experimental.CommunicationOptions(bytes_per_pack=...)",
-        "communicate in 16 bits",
-    ),
-    "jax": (
-        "let jit partition the whole step: XLA then combines and overlaps collectives",
-        "reduce one flat array (jax.flatten_util.ravel_pytree) instead of one per parameter",
-    ),
-    "pytorch": (
-        "torch.nn.parallel.DistributedDataParallel(model, bucket_cap_mb=25) reduces buckets of gradients during the"
-        " backward pass",
-        "or flatten all gradients into one buffer and reduce it once:"
-        " torch.distributed.all_reduce(buffer, async_op=True)",
-        "communicate in 16 bits: model.register_comm_hook(None, default_hooks.bf16_compress_hook), of"
-        " torch.distributed.algorithms.ddp_comm_hooks",
-    ),
-    "": ("reduce gradients in large buckets while the backward pass runs", "communicate in 16 bits"),
-}
-
 
 # What there is to do for a way of spreading the model, where it is known.
 _BY_STRATEGY: Actions = {
@@ -93,9 +73,9 @@ _ACCUMULATES = 2.0  # backward passes per step
 
 def _choose_actions(context: Context) -> tuple[str, ...]:
     """The actions for how the model is spread, if that is known; no_sync first if the step accumulates."""
-    strategy = context.pace.strategy if context.pace else ""
+    strategy = context.pace.strategy
     if strategy not in _BY_STRATEGY or (context.framework == "jax" and strategy == SHARDED):
-        return actions_for(context.framework, ACTIONS)
+        return actions_for(context.framework, WORDS_OF_CLASS["communication_bound"].actions)
     actions = _BY_STRATEGY[strategy]
     if _reduced_passes(context) > 1:
         actions = (actions[1], actions[0], *actions[2:])
@@ -105,9 +85,8 @@ def _choose_actions(context: Context) -> tuple[str, ...]:
 def _reduced_passes(context: Context) -> float:
     """How many backward passes of a step DDP reduces the gradients of, where one would do; else 1, as under `no_sync`,
     which leaves fewer messages than passes."""
-    strategy, work = context.pace.strategy if context.pace else "", context.work
-    passes = work.backward_passes / max(work.steps, 1) if work is not None else 0.0
-    is_reduced = strategy == "ddp" and _count_messages(context)[0] >= passes >= _ACCUMULATES
+    passes = context.work.backward_passes / max(context.work.steps, 1)
+    is_reduced = context.pace.strategy == "ddp" and _count_messages(context)[0] >= passes >= _ACCUMULATES
     return passes if is_reduced else 1.0
 
 
@@ -182,13 +161,15 @@ def _exposed_ms(context: Context) -> float:
     """Time per step that every host spends in exposed collectives; anything beyond that is waiting for another host."""
     if context.has_device:
         devices = [host.device for host in context.hosts if host.device is not None]
-        return min((each.exposed_collectives_ps / each.steps / MS for each in devices), default=0.0)
+        return min((each.per_step_ms(each.exposed_collectives_ps) for each in devices), default=0.0)
     accounts = [host.account for host in context.hosts if host.account is not None]
     percent = min((each.mean_percent.get("communication", 0.0) for each in accounts), default=0.0)
     return percent * context.period_ms / 100
 
 
-RULE = Rule(
-    "communication.exposed", LARGE_SHARE, kind="communication_bound", find=_find,
-    title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
+RULES = (
+    Rule(
+        "communication.exposed", LARGE_SHARE, kind="communication_bound", find=_find,
+        title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
+    ),
 )  # fmt: skip

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.advice.actions import ForTraining
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
-from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
+from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES, TINY_BATCH
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.loop_events import Starts
@@ -28,18 +28,6 @@ _MANY_PASSES = 4.0  # of forward and backward in a step: micro-batches
 _LARGEST_GAP = 0.5  # of all idle time: one gap or call this long is not launching
 _BUSY_INPUT = 0.5  # of the steps' time: an input thread this busy competes for the cores
 
-FEWER: Actions = {
-    "tensorflow": (
-        "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
-        "use larger batches, and model.compile(steps_per_execution=N)",
-    ),
-    "jax": ("put the whole step under one jax.jit", "jax.lax.scan over several steps, or larger batches"),
-    "pytorch": (
-        "torch.compile(model, mode='reduce-overhead'), which fuses kernels and replays CUDA graphs",
-        "use larger batches",
-    ),
-    "": ("launch fewer, larger pieces of device work", "use larger batches"),
-}
 _LARGER: Actions = {
     "tensorflow": (
         "use larger batches: Dataset.batch(n) with a larger n",
@@ -106,7 +94,7 @@ def _find_launches(context: Context) -> Finding | None:
         small,
         "tf.data's threads are busy at the same time" if threads else "",
     ]
-    actions = actions_for(context.framework, _LARGER if compiled and not op_by_op else FEWER)
+    actions = actions_for(context.framework, _LARGER if compiled and not op_by_op else FEWER_LAUNCHES)
     actions = (_GATHER, *actions) if small else actions
     if device.update is not None and (fused := fused_form(device.update.name)):
         actions = (*actions, f"use the fused form of the optimizer: {fused}")
@@ -129,14 +117,14 @@ def _find_launches(context: Context) -> Finding | None:
 def _launching_ms(context: Context, device: DeviceTimes) -> float:
     """Time per step that goes into launching.  Where no launch is linked to its work, that is what the host computes
     while the devices are idle, unless one gap before many kernels is most of that."""
-    blocked = sum(call.total_ps for call in _blocking_calls(device)) / device.steps / MS
+    blocked = device.per_step_ms(sum(call.total_ps for call in _blocking_calls(device)))
     if context.changes is not None and context.changes.are_launches_linked:
-        return max(context.cause_share("launch") * context.period_ms - blocked, 0.0)
+        return max(context.cause_ms("launch") - blocked, 0.0)
     longest = max((end - start for start, end in device.longest_gaps), default=0) * device.steps
     if device.kernels >= _MANY_KERNELS * device.steps and longest >= _LARGEST_GAP * device.idle_ps:
         return 0.0
-    host_ms = context.cause_share("launch", "host_compute") * context.period_ms
-    return max(min(host_ms, device.idle_ps / device.steps / MS) - blocked, 0.0)
+    host_ms = context.cause_ms("launch", "host_compute")
+    return max(min(host_ms, device.per_step_ms(device.idle_ps)) - blocked, 0.0)
 
 
 def _has_thread_mode(context: Context) -> bool:
@@ -147,8 +135,6 @@ def _has_thread_mode(context: Context) -> bool:
 def _small_batch_evidence(context: Context) -> str:
     """Evidence that kernels are small because batches are; empty if there is none."""
     work = context.work
-    if work is None:
-        return ""
     tiny = f"matrix products have {work.rows} rows" if work.rows is not None and work.rows <= TINY_BATCH else ""
     if not work.backward_passes:
         return f"inference, and {tiny}" if tiny else ""
@@ -177,7 +163,7 @@ def _find_larger_programs(context: Context, device: DeviceTimes, launching: floa
         change="graph",
         without="starting programs",
         parts=("launch",),
-        actions=actions_for(context.framework, FEWER if op_by_op else _LARGER),
+        actions=actions_for(context.framework, FEWER_LAUNCHES if op_by_op else _LARGER),
         confidence=0.5,
         rows=rows_of("op-stats", device.calls[:2], device.steps),
         intervals=context.idle_places(),
@@ -187,16 +173,15 @@ def _find_larger_programs(context: Context, device: DeviceTimes, launching: floa
 def _describe_programs(device: DeviceTimes, programs: float, launching: float) -> str:
     """`a program runs for 1.92 ms and takes 14.6 ms to start`, on average."""
     each = programs or 1.0  # where other threads start them, one is all of a step
-    runs, starts = device.busy_ps / device.steps / MS / each, launching / each
+    runs, starts = device.per_step_ms(device.busy_ps) / each, launching / each
     return f"a program runs for {duration_text(runs)} and takes {duration_text(starts)} to start"
 
 
 def _has_input_contention(context: Context) -> bool:
     """Whether tf.data keeps a core busy for much of the time in which TensorFlow launches kernels."""
-    pace = context.pace
-    if context.framework != "tensorflow" or pace is None or pace.loop is None:
+    if context.framework != "tensorflow" or context.loop is None:
         return False
-    return max(pace.feed.ops_ps, pace.feed.produced_ps) >= _BUSY_INPUT * pace.loop.observed_ps
+    return max(context.feed.ops_ps, context.feed.produced_ps) >= _BUSY_INPUT * context.loop.observed_ps
 
 
 def _find_waits(context: Context) -> Finding | None:
@@ -205,7 +190,7 @@ def _find_waits(context: Context) -> Finding | None:
         return None
     blocked = _blocking_calls(device)
     after = device.after_sync_ps if device.syncs > device.steps else 0
-    waiting = max(after, sum(call.total_ps for call in blocked)) / device.steps / MS
+    waiting = device.per_step_ms(max(after, sum(call.total_ps for call in blocked)))
     once = not device.marked or (bool(blocked) and blocked[0].calls < device.steps)
     whole = "each step" if device.marked else "the time"
     how = (
@@ -240,7 +225,7 @@ def _blocking_calls(device: DeviceTimes) -> list[Share]:
 def _find_host_work(context: Context) -> Finding | None:
     """Ops that the host computes beside a device, or where it has one that the program does not use; where no launch is
     linked to its work, they may be launching."""
-    account, unused = context.account, context.pace.unused_device if context.pace is not None else ""
+    account, unused = context.account, context.pace.unused_device
     blindness = account.blindness if account is not None else None
     unknown = blindness.why if blindness is not None and blindness.of_devices else ""
     unknown = f"nothing shows how fast the {unused} is" if unused else unknown
@@ -249,11 +234,12 @@ def _find_host_work(context: Context) -> Finding | None:
         return None
     culprit = next((row.culprit for row in account.rows if row.cause == "host_compute"), None) if account else None
     is_random = culprit is not None and name_has(culprit.op or culprit.name, OpTrait.IS_RANDOM)
+    computing = context.cause_ms("host_compute")
     use = (_USE.format(unused),) if unused else actions_for(context.framework, _ON_DEVICE)
     return Finding(
-        part_ms=context.cause_ms("host_compute"),
+        part_ms=computing,
         title="Draw random numbers on the device" if is_random else "",
-        share=f"{100 * context.cause_share('host_compute'):.1f} % of each step is {cause_words('host_compute')}",
+        share=f"{context.percent(computing):.1f} % of each step is {cause_words('host_compute')}",
         change="host_compute",
         without="computation on the host",
         unknown=unknown,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for, has_culprit, op_of, rows_of
+from stepscope.analysis.advice.rules.words import FRAGMENTED, WORDS_OF_CLASS
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.report.looks import size_text
@@ -37,22 +38,6 @@ _LAYOUT: Actions = {
         "look for .permute(), .transpose() and .contiguous() between layers that need different layouts",
     ),
     "": ("keep data in the layout that the kernels need",),
-}
-IN_PLACE: Actions = {
-    "tensorflow": (
-        "write into a tf.Variable in place (v.scatter_nd_update(indices, x), v[i:j].assign(x)) instead of tf.concat,"
-        " tf.pad or tf.tensor_scatter_nd_update, which allocate a new tensor",
-        "tf.function(jit_compile=True) fuses copies into neighbouring ops",
-    ),
-    "jax": ("x.at[i].set(v) or jax.lax.dynamic_update_slice inside the jitted step instead of jnp.concatenate",),
-    "pytorch": (
-        "write into a preallocated tensor (x[i:j] = v, copy_, index_copy_, a static cache or a ring buffer) instead of"
-        " torch.cat, clone() and stack",
-        "use in-place ops (add_, mul_) where nothing needs the old value",
-        "avoid .contiguous() and .to(dtype) if the next op accepts the tensor as it is",
-        "torch.compile fuses copies into neighbouring ops",
-    ),
-    "": ("allocate memory once and write into it in place",),
 }
 _OFFLOAD: Actions = {
     "jax": (
@@ -132,18 +117,6 @@ _SINGLE: Actions = {
         "give variables and batches dtype=tf.float32 (array.astype('float32')); keras.config.set_floatx('float32')",
     ),
     "": ("compute in 32 bits: NumPy's arrays are float64 by default",),
-}
-HOLES: Actions = {
-    "tensorflow": ("TF_GPU_ALLOCATOR=cuda_malloc_async", "keep shapes constant: pad, or drop the last small batch"),
-    "jax": (
-        "XLA_PYTHON_CLIENT_ALLOCATOR=cuda_async, or XLA_PYTHON_CLIENT_MEM_FRACTION=.95",
-        "keep shapes constant: pad, or bucket lengths into a few sizes",
-    ),
-    "pytorch": (
-        "PYTORCH_ALLOC_CONF=expandable_segments:True (before PyTorch 2.9: PYTORCH_CUDA_ALLOC_CONF)",
-        "keep shapes constant: pad, or bucket lengths into a few sizes",
-    ),
-    "": ("keep shapes constant, so that freed memory can be reused",),
 }
 
 
@@ -234,9 +207,9 @@ def _find_wide_products(context: Context) -> Finding | None:
 def _find_doubles(context: Context) -> Finding | None:
     """Ops in 64 bits on a host that computes itself."""
     work = context.work
-    if work is None or not work.doubles_ps:
+    if not work.doubles_ps:
         return None
-    time = work.doubles_ps / max(work.steps, 1) / MS * work.critical_path_share
+    time = work.per_step_ms(work.doubles_ps) * work.critical_path_share
     return Finding(
         part_ms=time,
         evidence=f"{context.percent(time):.1f} % of each step computes in 64 bits (float64)",
@@ -251,7 +224,7 @@ def _find_pageable(context: Context) -> Finding | None:
     if device is None or not device.pageable:
         return None
     waits = [call for call in device.calls if name_has(call.name, CallTrait.COPIES)]
-    time = (device.exposed_pageable_ps + sum(call.total_ps for call in waits)) / device.steps / MS
+    time = device.per_step_ms(device.exposed_pageable_ps + sum(call.total_ps for call in waits))
     return Finding(
         part_ms=time,
         evidence=f"the device waits {context.percent(time):.1f} % of each step for copies from pageable (not pinned)"
@@ -270,7 +243,7 @@ def _find_update(context: Context) -> Finding | None:
     update = device.update if device is not None else None
     if device is None or update is None or update.launches < _PER_PARAMETER * device.steps:
         return None
-    time = update.total_ps / device.steps / MS
+    time = device.per_step_ms(update.total_ps)
     how = fused_form(update.name) or "an optimizer of torch.optim, with fused=True or foreach=True,"
     return Finding(
         part_ms=time,
@@ -292,7 +265,7 @@ def _find_driver_calls(context: Context) -> Finding | None:
     calls = [call for call in device.calls if name_has(call.name, CallTrait.TAKES_MEMORY)] if device else []
     if device is None or not calls or not context.has_steps:
         return None
-    idle = sum(call.total_ps for call in calls) / device.steps / MS
+    idle = device.per_step_ms(sum(call.total_ps for call in calls))
     return Finding(
         part_ms=idle,
         evidence=f"the device is idle for {context.percent(idle):.1f} % of each step during"
@@ -318,7 +291,7 @@ RULES = (
     Rule(
         "memory.device-copies", 10.0, kind="memory_churn", title="Write in place instead of copying",
         find=find_work("device_copies", "only copy or join data", "copying inside the device"),
-        actions=IN_PLACE, tool="kernel-stats", confidence=0.65, yields_to=_LAUNCHING,
+        actions=WORDS_OF_CLASS["memory_churn"].actions, tool="kernel-stats", confidence=0.65, yields_to=_LAUNCHING,
     ),
     Rule(
         "memory.offload", 10.0, kind="memory_churn", title="Move less between the host's memory and the device's",
@@ -331,7 +304,7 @@ RULES = (
     ),
     Rule(
         "memory.driver-calls", 3.0, kind="memory_churn", title="Allocate memory from the driver once",
-        find=_find_driver_calls, actions=HOLES, tool="memory-profile", confidence=0.75,
+        find=_find_driver_calls, actions=FRAGMENTED, tool="memory-profile", confidence=0.75,
     ),
     Rule(
         "precision.low", 25.0, kind="low_precision", title="Compute in 16 bits", find=_find_wide_products,

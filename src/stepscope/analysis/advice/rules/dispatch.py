@@ -11,6 +11,7 @@ from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rules.words import AT_ONCE, TINY_BATCH, WORDS_OF_CLASS
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM, OpShare, WorkFacts, module_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
@@ -29,25 +30,11 @@ _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; lo
 _FETCHES = 10.0  # values per step
 _FETCHES_OF_STARTS = 0.1  # fewer are an accident of many small ops
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
-TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
 _MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
 
-COMPILE: Actions = {
-    "tensorflow": (
-        "wrap the whole step in tf.function; with Keras, model.compile(run_eagerly=False)",
-        "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
-    ),
-    "jax": ("wrap the whole step, including gradient and update, in jax.jit", "use jax.lax.scan for loops in it"),
-    "pytorch": (
-        "replace loops over elements, time steps or parameters by one op on stacked tensors (torch.vmap; of a"
-        " recurrence torch.nn.GRU; of an update fused=True)",
-        "or torch.compile the model, and measure it: on processors it may gain nothing",
-    ),
-    "": ("compile the step as a whole",),
-}
 _TITLES = {"pytorch": "Do the work of the step in fewer, larger ops"}
 _BATCH: Actions = {
     "tensorflow": (
@@ -58,38 +45,17 @@ _BATCH: Actions = {
     "pytorch": ("use larger batches, or accumulate gradients over fewer micro-batches",),
     "": ("use larger batches, or fewer micro-batches",),
 }
-AT_ONCE: Actions = {
-    "tensorflow": ("tf.stack and one op, tf.gather, tf.math.segment_sum, or tf.vectorized_map",),
-    "jax": ("jax.vmap, x[rows], jax.ops.segment_sum, or one split of keys",),
-    "pytorch": ("torch.stack and one op with dim=, x[rows], index_add_ or scatter_reduce, or torch.vmap",),
-    "": ("put what they work on into one array",),
-}
-FETCH: Actions = {
-    "tensorflow": (
-        "compute all values inside the tf.function, stack them and call .numpy() once every N steps",
-        "keep metrics as tf.keras.metrics and read them at the end of an epoch",
-    ),
-    "jax": (
-        "compute all values inside the jitted step, return them as one array and fetch it every N steps",
-        "call jax.device_get on a whole tree instead of .item() and float() on each leaf",
-    ),
-    "pytorch": (
-        "stack all values into one tensor and call .tolist() once, every N steps",
-        "keep metrics as tensors: .item(), float(), bool() and print() wait for each value",
-    ),
-    "": ("fetch all values at once, every N steps",),
-}
 
 
 def _find(context: Context) -> Finding | None:
     work, loop = context.work, context.loop
-    if context.has_device or work is None or loop is None or not work.steps:
+    if context.has_device or loop is None or not work.steps:
         return None
     starts = context.calls(Starts.PROGRAM) + context.calls(Starts.EAGER) + _torch_ops_per_step(context, work)
     repeats = _count_repeats(context, work)
     overhead = min(_overhead_ms(context, work), starts * _LONGEST_START_MS)
     if repeats >= _REPEATS:  # each repetition starts the program's ops again
-        overhead += work.start_in_programs_ps / work.steps / MS * work.critical_path_share
+        overhead += work.per_step_ms(work.start_in_programs_ps) * work.critical_path_share
     unfused = _runs_single_op_programs(context, work)
     enough = _LEAST_PERCENT if max(starts, repeats) >= _FEWEST_STARTS else _FEW_STARTS_PERCENT
     enough = _MOST_PERCENT if repeats >= _REPEATS else enough  # rounds may be what the step has to do
@@ -105,7 +71,7 @@ def _find(context: Context) -> Finding | None:
         return _small_batches(context, work, repeats, overhead)
     if starts < (_FEWEST_TORCH_OPS if is_torch else _FEWEST_STARTS):
         return None
-    if not is_torch and not unfused and 100.0 * context.cause_share("host_compute") > 100.0 - _LEAST_PERCENT:
+    if not is_torch and not unfused and context.percent(context.cause_ms("host_compute")) > 100.0 - _LEAST_PERCENT:
         return None  # its programs compute
     if not is_torch and starts < _SINGLE_OP_PROGRAMS and context.calls(Starts.PROGRAM) >= 1:
         return None  # it is compiled: what takes long is the framework's Python around it
@@ -122,7 +88,7 @@ def _fetches_ms(context: Context) -> float:
     PyTorch computes on the thread that fetches: a fetch waits for nothing, and all of that time goes with it.
     Elsewhere fetches wait for necessary computation.
     """
-    return context.per_step(context.loop.fetches_ps) / MS if context.loop else 0.0
+    return context.per_step_ms(context.loop.fetches_ps) if context.loop else 0.0
 
 
 def _torch_ops_per_step(context: Context, work: WorkFacts) -> float:
@@ -133,11 +99,14 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
     """Time per step spent starting work and running ops that are all overhead."""
     others = context.cause_ms("input", "checkpoint", "compile", "communication", "transfer")
     idle = work.brief_ps if _one_at_a_time(work) else work.short_ps
-    useful = context.compute_ms - idle / work.steps / MS
-    chance = context.per_step(context.loop.chance_ps) / MS if context.loop else 0.0
+    useful = work.per_step_ms(work.compute_ps) - work.per_step_ms(idle)
+    chance = context.per_step_ms(context.loop.chance_ps) if context.loop else 0.0
     # Of functions that could be left out the Python is theirs, long or short, if they start little.
-    lines = context.pace.lines if context.pace else []
-    named = sum(line.causes.get("python", 0) for line in lines if line.share("python") >= _MOSTLY) / MS / context.quiet
+    named = (
+        sum(line.causes.get("python", 0) for line in context.lines if line.share("python") >= _MOSTLY)
+        / MS
+        / context.quiet
+    )
     return max(context.period_ms - others - max(context.python_ms, named) - chance - useful, 0.0)
 
 
@@ -207,7 +176,7 @@ def _fetching(context: Context, work: WorkFacts) -> Finding:
         without="reading values one by one",
         unknown="it does not show how much of that work a single fetch needs",
         parts=("fetches", "starts"),
-        actions=actions_for(context.framework, FETCH),
+        actions=actions_for(context.framework, WORDS_OF_CLASS["host_sync"].actions),
         confidence=0.85,
         rows=_evidence_rows(context),
         intervals=context.intervals("fetches"),
@@ -229,7 +198,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         title="Give each call more to compute",
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
         unknown="ops of one size do not show how their time grows with the batch",
-        is_indication=not comes_again and 100.0 * context.cause_share("host_compute") > _MOST_PERCENT,
+        is_indication=not comes_again and context.percent(context.cause_ms("host_compute")) > _MOST_PERCENT,
         parts=("starts",),
         actions=(*at_once, *actions_for(context.framework, _BATCH)),
         rows=_evidence_rows(context),
@@ -248,7 +217,7 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
         f" {context.percent(part):.1f} % of its time",
         unknown="it does not show which ops a compiler merges",
         parts=("starts",),
-        actions=actions_for(context.framework, COMPILE),
+        actions=actions_for(context.framework, WORDS_OF_CLASS["eager_dispatch"].actions),
         rows=_evidence_rows(context),
         intervals=context.intervals("launch") or context.intervals("host_compute"),
     )
@@ -277,13 +246,15 @@ def _name_loop(context: Context, advice: Advice) -> Advice:
 def _evidence_rows(context: Context) -> tuple[Row, ...]:
     loop = context.loop
     named = (*loop.programs[:2], *loop.eager_ops[:2]) if loop else ()
-    return tuple(Row("op-stats", each.name, round(context.per_step(each.total_ps) / MS, 3)) for each in named)
+    return tuple(Row("op-stats", each.name, round(context.per_step_ms(each.total_ps), 3)) for each in named)
 
 
-RULE = Rule(
-    "dispatch", _LEAST_PERCENT, find=_find, tool="op-stats", reword=_name_loop,
-    yields_to=(
-        "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
-        "checkpoint_stall", "straggler", "communication_bound",
+RULES = (
+    Rule(
+        "dispatch", _LEAST_PERCENT, find=_find, tool="op-stats", reword=_name_loop,
+        yields_to=(
+            "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
+            "checkpoint_stall", "straggler", "communication_bound",
+        ),
     ),
 )  # fmt: skip

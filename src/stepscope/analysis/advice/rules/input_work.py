@@ -49,7 +49,7 @@ _SHARD_EARLY: Actions = {
 
 def _find_early_cast(context: Context) -> Finding | None:
     """Pictures that are cast to floats and flipped, cropped or rotated afterwards: four times as many bytes to move."""
-    order = context.pace.augmentation if context.pace else None
+    order = context.pace.augmentation
     share = 100.0 * order.wide_ps / order.ops_ps if order is not None and order.ops_ps else 0.0
     if order is None or share < _MOVED_PERCENT:
         return None

@@ -15,19 +15,8 @@ from stepscope.analysis.advice.actions import Named, order_actions, place_action
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.advice.rules import (
-    checkpoint,
-    communication,
-    device_work,
-    dispatch,
-    memory,
-    python_overhead,
-    recompilation,
-    redundant_compute,
-    transfer,
-)
-from stepscope.analysis.advice.rules.waiting import act_on_input
+from stepscope.analysis.advice.rule import Finding, Rule, actions_for
+from stepscope.analysis.advice.rules.words import AT_ONCE, FOR_REPORTS, SLEEPS, WORDS_OF_CLASS
 from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
 from stepscope.vocabulary.jax import function_of_call
@@ -51,20 +40,6 @@ _ROUNDS = {
     "tensorflow": "with tf.scan, or a loop over tf.range, inside a tf.function",
 }
 _FEW_NUMBERS = 8  # an op on as many spends all its time on being started; judgement
-_TITLES = {
-    "checkpoint_stall": "Save less often, or in the background, in {}",
-    "recompilation": "Stop tracing and compiling in {}",
-    "communication_bound": "Communicate less in {}",
-    "input_transfer": "Copy less data in with each step, in {}",
-    "host_sync": "Read values all at once, and rarely, in {}",
-    "memory_churn": "Write in place instead of copying in {}",
-    "eager_dispatch": "Do the work of {} in fewer, larger ops",
-    "redundant_compute": "Run {} less often, or skip it if nothing needs its result",
-    "python_overhead": "Speed up {} or run it less often",
-    "input_python": "Make {} cheaper, or prepare its batches ahead of the step",
-    "input_preprocessing": "Make {} cheaper, or prepare its batches ahead of the step",
-    "input_no_prefetch": "Wait less in {}, or in another thread",
-}
 
 
 _SAME = "if it computes the same in every step: once, before the loop, and keep the result"
@@ -140,7 +115,7 @@ def _goes_round(line: LineFacts) -> bool:
 
 def _goes_over_all(context: Context, line: LineFacts) -> bool:
     """Whether the ops of a function work on far more rows than the step trains on."""
-    rows = context.work.rows if context.work is not None else None
+    rows = context.work.rows
     return bool(rows) and line.goes_over >= _FAR_MORE * (rows or 0)
 
 
@@ -157,9 +132,8 @@ def is_needed(context: Context, line: LineFacts) -> bool:
 
 
 def _find(context: Context) -> Finding | None:
-    lines = context.pace.lines if context.pace is not None and context.changes is not None else []
     predicted = context.changes.predicted if context.changes is not None else {}
-    known = [line for line in lines if line.key in predicted and not is_needed(context, line)]
+    known = [line for line in context.lines if line.key in predicted and not is_needed(context, line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
     if context.infers:  # nothing trains, so that nothing says what is needed: what the model computes is
         known = [line for line in known if kind_of(line) != "redundant_compute" or work_of(line) is not None]
@@ -173,7 +147,7 @@ def _find(context: Context) -> Finding | None:
     what = f"{line.name} ({line.where})" if line.file else line.name
     if line.name == CODE_OF_MODULE and line.file:
         what = f"line {line.line} of {line.file}"
-    title = _TITLES[kind]
+    title = WORDS_OF_CLASS[kind].title
     if actions and actions[0] == _compile_it(context, line):
         title = _COMPILE
     if _is_asleep(context, kind, line):
@@ -203,7 +177,7 @@ def _find(context: Context) -> Finding | None:
 
 def _is_kept_up(context: Context, line: LineFacts) -> bool:
     """Whether a function waits for another thread of the program, whose advice is its own."""
-    rival = context.pace.rival if context.pace is not None else None
+    rival = context.pace.rival
     return rival is not None and kind_of(line) == "python_overhead" and rival.lost_ps >= _MOST_OF * line.own_ps
 
 
@@ -278,36 +252,37 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     elif at_once and _goes_round(line):
         inside = ()
     if kind.startswith("input"):
+        from stepscope.analysis.advice.rules.waiting import act_on_input
+
         return (*at_once, *act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line)))
     if line.inside and inside:
         return inside
-    tables: dict[str, Actions] = {
-        "checkpoint_stall": checkpoint.ACTIONS,
-        "recompilation": recompilation.ACTIONS,
-        "input_transfer": transfer.ACTIONS,
-        "host_sync": dispatch.FETCH,
-        "memory_churn": device_work.IN_PLACE,
-        "eager_dispatch": dispatch.COMPILE,
-        "redundant_compute": redundant_compute.ACTIONS,
-        "python_overhead": {"": python_overhead.ACTIONS},
-    }
     if kind == "communication_bound":  # what else its rounds start is the lesser part
-        return order_actions((*inside, *actions_for(context.framework, communication.ACTIONS), *map(str, at_once)))
+        return order_actions(
+            (*inside, *actions_for(context.framework, WORDS_OF_CLASS[kind].actions), *map(str, at_once))
+        )
     rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
         whole = (Named(_ALL_ROWS.format(line.goes_over)),) if _goes_over_all(context, line) else ()
         return order_actions((*whole, *inside, *rarely, *at_once, _SAME, _PART))
-    waits = (python_overhead.WAITS,) if _is_asleep(context, kind, line) else ()
-    copies = memory.act_on_copies(context) if kind == "memory_churn" else ()
-    usual = copies or actions_for(context.framework, tables[kind])
+    waits = (SLEEPS,) if _is_asleep(context, kind, line) else ()
+    usual = _act_on_copies(context, kind) or actions_for(context.framework, WORDS_OF_CLASS[kind].actions)
     if line.feeds or line.in_layer or line.inside:
-        usual = tuple(each for each in usual if each not in python_overhead.FOR_REPORTS)
+        usual = tuple(each for each in usual if each not in FOR_REPORTS)
     if kind == "python_overhead" and (line.feeds or line.in_layer) and not line.inside:
         usual = (_SAME, *usual)
     first = rarely if line.feeds is False else ()
     if kind == "eager_dispatch":  # fewer ops help whether or not something needs the result
         return order_actions((*first, *inside, *at_once, *rarely, *waits, *usual))
     return order_actions((*first, *inside, *rarely, *at_once, *waits, *usual))
+
+
+def _act_on_copies(context: Context, kind: str) -> tuple[str, ...]:
+    if kind != "memory_churn":
+        return ()
+    from stepscope.analysis.advice.rules.memory import act_on_copies
+
+    return act_on_copies(context)
 
 
 def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
@@ -377,7 +352,7 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     if not _starts_many(context, line) or (said is not None and said.is_same):
         return ()
     names, times = _started_ops(context, line)
-    (how,) = actions_for(context.framework, dispatch.AT_ONCE)
+    (how,) = actions_for(context.framework, AT_ONCE)
     if compiled := _compile_it(context, line):
         return (compiled,)
     if line.of_parameters:
@@ -409,4 +384,4 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     )
 
 
-RULE = Rule("line", find=_find, tool="critical-path", confidence=0.8)
+RULES = (Rule("line", find=_find, tool="critical-path", confidence=0.8),)

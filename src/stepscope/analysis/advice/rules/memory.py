@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
-from stepscope.analysis.advice.rules.device_work import HOLES, IN_PLACE
+from stepscope.analysis.advice.rules.words import FRAGMENTED, WORDS_OF_CLASS
 
 _HOLES_PERCENT = 50.0  # of the free memory
 _HOLES_MATTER = 75.0  # percent of the capacity in use: from here on fragmentation can make an allocation fail
@@ -81,11 +81,11 @@ _NO_GAIN = "free memory costs no time, and full memory none yet"
 
 def _find_churn(context: Context) -> Finding | None:
     work, loop = context.work, context.loop
-    if work is None or loop is None or context.has_device or not work.steps or not work.moves:
+    if loop is None or context.has_device or not work.steps or not work.moves:
         return None
-    moves = max(work.moves_ps - work.casts_ps, 0) / work.steps / MS
+    moves = work.per_step_ms(max(work.moves_ps - work.casts_ps, 0))
     moves *= work.critical_path_share
-    moves += context.per_step(loop.after_moves_ps) / MS if work.moves_ps > 2 * work.casts_ps else 0.0
+    moves += context.per_step_ms(loop.after_moves_ps) if work.moves_ps > 2 * work.casts_ps else 0.0
     top = work.moves[0]
     is_layout = work.asked.get("layout", 0) >= _MOST_OF * work.moves_ps > 0
     return Finding(
@@ -98,7 +98,7 @@ def _find_churn(context: Context) -> Finding | None:
         without="moving data and freeing memory",
         parts=("moves",),
         op=Op(top.name, top.calls / work.steps, top.total_ps / work.steps),
-        rows=tuple(Row("op-stats", op.name, round(op.total_ps / work.steps / MS, 3)) for op in work.moves[:3]),
+        rows=tuple(Row("op-stats", op.name, round(work.per_step_ms(op.total_ps), 3)) for op in work.moves[:3]),
         intervals=context.intervals("host_compute") if context.framework == "pytorch" else (),
     )
 
@@ -106,10 +106,10 @@ def _find_churn(context: Context) -> Finding | None:
 def act_on_copies(context: Context) -> tuple[str, ...]:
     """What to do about the copies of a step that a host computes, by what asks for them, what takes most time first;
     nothing where that is not known."""
-    asked = context.work.asked if context.work is not None else {}
+    asked = context.work.asked
     whole = sum(asked.values())
     kinds = [kind for kind, ps in asked.items() if kind and ps >= _WORTH * whole]
-    zeros = (_NO_ZEROS,) if context.work is not None and context.work.zeroes_gradients else ()
+    zeros = (_NO_ZEROS,) if context.work.zeroes_gradients else ()
     return zeros + tuple(action for kind in kinds for action in actions_for(context.framework, COPIES[kind]))
 
 
@@ -134,7 +134,7 @@ def _check_memory(context: Context, memory: Mapping[str, Any]) -> Finding | None
         unknown=_NO_GAIN,
         actions=(
             *(actions_for(context.framework, _ROOM) if full else ()),
-            *(actions_for(context.framework, HOLES) if torn else ()),
+            *(actions_for(context.framework, FRAGMENTED) if torn else ()),
         ),
         rows=(Row("memory-profile", str(memory["id"]), 0.0),),
     )
@@ -193,7 +193,7 @@ def _peak_percent(memory: Mapping[str, Any]) -> float | None:
 RULES = (
     Rule(
         "memory.churn", kind="memory_churn", title="Write in place instead of copying",
-        find=_find_churn, actions=IN_PLACE, tool="memory-profile", confidence=0.85,
+        find=_find_churn, actions=WORDS_OF_CLASS["memory_churn"].actions, tool="memory-profile", confidence=0.85,
         yields_to=("straggler", "recompilation", "eager_dispatch"),
     ),
     Rule(

@@ -71,11 +71,13 @@ def _find_bias(context: Context) -> Finding | None:
 
 def _find_few_threads(context: Context) -> Finding | None:
     """Fewer threads for ops than the cores that the program may use, while the host computes."""
-    pace = context.pace
-    if context.has_device or pace is None or not pace.op_threads.cores or not pace.op_threads.threads:
+    cores, threads = context.cores, context.pace.op_threads.threads
+    if context.has_device or not cores or not threads:
         return None
-    cores, threads = pace.op_threads.cores, pace.op_threads.threads
-    computing, busy = context.percent(context.compute_ms), context.counter("CPU machine %")
+    computing, busy = (
+        context.percent(context.work.per_step_ms(context.work.compute_ps)),
+        context.counter("CPU machine %"),
+    )
     if threads >= cores or busy is None or busy >= _BUSY:
         return None
     return Finding(

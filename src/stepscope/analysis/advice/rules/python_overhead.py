@@ -10,7 +10,7 @@ from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.advice.rules.device_idle import FEWER
+from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES, SLEEPS, WORDS_OF_CLASS
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
@@ -20,15 +20,8 @@ from stepscope.vocabulary.python import CODE_OF_MODULE, sleeps
 _MOST_OF = 0.5  # of the time that the advice is about
 _ALL = 95.0  # % of the step: what lasts so long is the step itself; as for the lines of `facts.lines`
 
-FOR_REPORTS = (
-    "log, evaluate metrics and call callbacks every N steps, not in every step",
-    "compute metrics inside the compiled step, or with NumPy instead of loops over Python numbers",
-    "move work that the step does not need to another thread",
-)
 """For what the step does not need."""
-ACTIONS = (*FOR_REPORTS, "replace loops over numbers by NumPy or the framework's ops on whole arrays")
 _OF_LIBRARY = "most of that is `{}`, of a library: give each call more to do, call it less often, or compile its caller"
-WAITS = "it sleeps, as for a server, a disk, a lock or time.sleep: let another thread wait for that, ahead of the step"
 _FASTER = (
     "move work that is the same in every step out of the loop",
     "log and evaluate metrics every N steps, not in every step",
@@ -51,12 +44,12 @@ def _is_between_launches(context: Context) -> bool:
     """Whether most of the Python while the devices idle runs from one launch to the next, in stretches no longer than
     a dispatch, and in no function that could be left out: what makes that less is fewer launches, whoever wrote it."""
     loop, changes = context.loop, context.changes
-    if loop is None or context.pace is None or changes is None or "graph" not in changes.predicted:
+    if loop is None or changes is None or "graph" not in changes.predicted:
         return False
     device = context.device
     if device is None or 2 * context.calls(Starts.SYNC) * device.steps > device.kernels:
         return False  # it goes from one value that it reads to the next
-    lines = [line for line in context.pace.lines if line.share("python") >= _MOST_OF]
+    lines = [line for line in context.lines if line.share("python") >= _MOST_OF]
     apart = loop.python_ps / loop.steps + sum(line.causes.get("python", 0) for line in lines)
     return 2 * apart / MS < context.python_ms
 
@@ -80,21 +73,22 @@ def _find_between_launches(context: Context) -> Finding | None:
 
 def _find_plain(context: Context) -> Finding | None:
     """A program without a framework, which computes in Python itself."""
-    if context.framework != "python" or context.loop is None or context.pace is None or context.pace.is_one_function:
+    if context.framework != "python" or context.loop is None or context.pace.is_one_function:
         return None
-    running = 100.0 * context.cause_share("python")
+    running = context.cause_ms("python")
     function = _function(context)
     name = "{1}:{2} {0}".format(*function.place) if function else context.hottest_python
     if not name:
         return None
     return Finding(
-        part_ms=context.cause_ms("python"),
-        evidence=f"plain Python runs for {running:.1f} % of each step; most of it is {name}" + _describe_sleep(context),
+        part_ms=running,
+        evidence=f"plain Python runs for {context.percent(running):.1f} % of each step; most of it is {name}"
+        + _describe_sleep(context),
         unknown="no trace shows how fast the same work is without Python loops",
         parts=("python",),
         title="Wait less, or in another thread" if _is_asleep(context) else "",
         actions=(
-            WAITS
+            SLEEPS
             if _is_asleep(context)
             else f"replace loops over numbers in {name} with NumPy on whole arrays, or compile it",
             *_FASTER,
@@ -125,8 +119,8 @@ def _describe_sleep(context: Context) -> str:
 
 def _function(context: Context) -> Culprit | None:
     """The function of the program that most of the Python of the step is followed to; None if it is not known."""
-    row = context.pace.culprits.get("python") if context.pace else None
-    return row.culprit if row is not None and row.culprit is not None and row.culprit.file is not None else None
+    culprit = context.culprit("python")
+    return culprit if culprit is not None and culprit.file is not None else None
 
 
 _OUT_OF_PROGRAM: Actions = {
@@ -153,14 +147,14 @@ _REPORTS = (
 
 def _find_callbacks(context: Context) -> Finding | None:
     work = context.work
-    if work is None or not work.callbacks_ps:
+    if not work.callbacks_ps:
         return None
-    called = work.callbacks_ps / max(work.steps, 1) / MS
+    called = work.per_step_ms(work.callbacks_ps)
     name = work.callback.rpartition(":")[0] or work.callback
     at = f", asked for at {work.callback_line.rpartition('/')[2]}" if work.callback_line else ""
     actions = actions_for(context.framework, _OUT_OF_PROGRAM)
-    row = context.pace.culprits.get("callbacks") if context.pace else None
-    what = row.culprit.name if row is not None and row.culprit is not None and row.culprit.file else "it"
+    caller = context.culprit("callbacks")
+    what = caller.name if caller is not None and caller.file else "it"
     if work.callback_takes_given:
         actions = (_ON_BATCH.format(what), *actions)
     elif context.framework == "jax" and not name.startswith("pure"):
@@ -179,8 +173,8 @@ def _find_callbacks(context: Context) -> Finding | None:
 
 
 def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
-    idle = context.python_ms - context.per_step(loop.after_moves_ps - loop.after_silent_ps) / MS
-    rival = context.pace.rival if context.pace is not None else None
+    idle = context.python_ms - context.per_step_ms(loop.after_moves_ps - loop.after_silent_ps)
+    rival = context.pace.rival
     if rival is not None and rival.lost_ps / MS >= _MOST_OF * idle:
         return None  # there the loop waits for another thread, which is advice of its own
     if _is_asleep(context) and not _says_sleep(context) and context.lacks_cores:
@@ -196,7 +190,7 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
         change="python" if context.has_device else "python_gaps",
         without="Python while nothing computes",
         parts=("python",),
-        actions=(*([WAITS] if _is_asleep(context) else []), *ACTIONS),
+        actions=(*([SLEEPS] if _is_asleep(context) else []), *WORDS_OF_CLASS["python_overhead"].actions[""]),
         confidence=0.8 if function else 0.6,
         rows=(row,),
         intervals=_name_intervals(context.intervals("python")),
@@ -213,12 +207,12 @@ def _name_function(context: Context, advice: Advice) -> Advice:
     known, usual = act_on_culprit(culprit), advice.actions
     if culprit.inside and not known:
         known = (_OF_LIBRARY.format(culprit.inside),)
-        usual = tuple(each for each in usual if each not in ACTIONS)
+        usual = tuple(each for each in usual if each not in WORDS_OF_CLASS["python_overhead"].actions[""])
     actions = order_actions((*map(Named, known), *usual))
     is_step = context.percent(culprit.length_ps / MS) >= _ALL
     is_most = advice.part_ms is not None and culprit.ps / MS >= _MOST_OF * advice.part_ms and not is_step
     title = f"Speed up {what} or run it less often"
-    if WAITS in advice.actions:
+    if SLEEPS in advice.actions:
         title = f"Wait less in {what}, or in another thread"
     return replace(advice, actions=actions, title=title if is_most else advice.title)
 
@@ -229,7 +223,7 @@ def _name_intervals(places: tuple[Interval, ...]) -> tuple[Interval, ...]:
 
 def _find_rival(context: Context) -> Finding | None:
     """A thread of the program that never waits, so that the loop's has to."""
-    rival = context.pace.rival if context.pace is not None else None
+    rival = context.pace.rival
     if rival is None:
         return None
     what, lost = f"{rival.name} ({rival.file}:{rival.line})", rival.lost_ps / MS
@@ -270,7 +264,7 @@ RULES = (
     ),
     Rule(
         "python.between-launches", _IDLE_PERCENT, kind="eager_dispatch", title="Launch the step's work at once",
-        find=_find_between_launches, actions=FEWER, tool="idle",
+        find=_find_between_launches, actions=FEWER_LAUNCHES, tool="idle",
         yields_to=(*_EXPLAINED_BY, "eager_dispatch", "small_batch"),
     ),
     Rule(

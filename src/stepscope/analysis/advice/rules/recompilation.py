@@ -4,43 +4,21 @@ from __future__ import annotations
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import Finding, Rule, actions_for
+from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.errors import counted
 
 _AGAIN = "Stop tracing and compiling again"  # where most steps do not
 
-ACTIONS: Actions = {
-    "tensorflow": (
-        "pass changing numbers as tensors (tf.constant(x)), not as Python values: each new value causes a new trace",
-        "if shapes change, declare @tf.function(input_signature=[...]) or reduce_retracing=True",
-        "keep shapes constant: .batch(n, drop_remainder=True), or pad",
-        "define each tf.function once, outside the loop: one defined in the step is traced in every step",
-        "print(the_function.pretty_printed_concrete_signatures()) lists each trace's arguments: compare them to find"
-        " what changes",
-    ),
-    "jax": (
-        "keep shapes constant: pad, or bucket lengths into a few sizes",
-        "do not list changing arguments in static_argnums; pass changing numbers as arrays",
-        "define jitted functions once, outside the loop: a new lambda is compiled again",
-        "jax.config.update('jax_explain_cache_misses', True) logs what changed at every call that is traced again",
-    ),
-    "pytorch": (
-        "if shapes change: torch.compile(dynamic=True), or torch._dynamo.mark_dynamic(x, 0)",
-        "pass changing numbers as tensors, not as Python values",
-        "TORCH_LOGS=recompiles python train.py logs the failed guard and the argument that changed",
-    ),
-    "": ("keep shapes and Python arguments of the compiled step constant",),
-}
-
 
 def _find(context: Context) -> Finding | None:
-    compiling, found = context.cause_ms("compile"), context.pace.compiles if context.pace else None
-    if not compiling or (context.pace and found is None):
+    compiling, found = context.cause_ms("compile"), context.pace.compiles
+    if not compiling or found is None:
         return None
     share, steps = context.percent(compiling), context.loop.steps if context.loop else 0
-    some = found is not None and 2 * found.steps <= steps
-    again = f"; that happens in {found.steps} of {counted(steps, 'step')}" if found is not None and some else ""
+    some = 2 * found.steps <= steps
+    again = f"; that happens in {found.steps} of {counted(steps, 'step')}" if some else ""
     return Finding(
         part_ms=compiling,
         title=_AGAIN if some else "",
@@ -65,7 +43,7 @@ def _describe_frequency(times: float) -> str:
 
 def _describe_change(context: Context) -> str:
     """Which program is compiled and what changes about it, as far as the trace shows."""
-    found = context.pace.compiles if context.pace else None
+    found = context.pace.compiles
     programs = context.loop.programs if context.loop else []
     if found is None or not (found.programs or found.op or found.change):
         return f"; mostly {programs[0].name}" if programs else ""
@@ -90,8 +68,8 @@ _ANEW = "define {1} once, outside the loop, and what is given to it with it: a n
 
 def _order_actions(context: Context) -> tuple[str, ...]:
     """What is known of the argument that changes first; the actions on shapes last if these are known not to change."""
-    actions = actions_for(context.framework, ACTIONS)
-    found = context.pace.compiles if context.pace else None
+    actions = actions_for(context.framework, WORDS_OF_CLASS["recompilation"].actions)
+    found = context.pace.compiles
     if found is None or not (found.same_shapes or found.function):
         return actions
     how = _ANEW if not found.argument else _BY_SHAPE if found.is_shape else _BY_VALUE.get(context.framework, "")
@@ -100,7 +78,9 @@ def _order_actions(context: Context) -> tuple[str, ...]:
     return (*named, *others)
 
 
-RULE = Rule(
-    "compile.again", kind="recompilation", title="Stop tracing and compiling in every step", find=_find,
-    tool="steps", confidence=0.95,
+RULES = (
+    Rule(
+        "compile.again", kind="recompilation", title="Stop tracing and compiling in every step", find=_find,
+        tool="steps", confidence=0.95,
+    ),
 )  # fmt: skip

@@ -11,6 +11,7 @@ from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.advice.rules.memory import describe_room
+from stepscope.analysis.advice.rules.words import ONCE, RARELY, SKIP, WORDS_OF_CLASS
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
 from stepscope.analysis.purpose.excess import (
     AFTER,
@@ -52,24 +53,19 @@ _NOTHING = (0, "", 0.0, None)
 _WITHOUT_BACKWARD = "runs without a backward pass"
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
 
-_SKIP = "skip it if its result is not used: a loss with weight zero, a metric that nobody reads"
-_RARELY = "evaluate every N steps instead of in every step"
-_ONCE = "compute results that do not change from step to step once, and keep them"
 _FIXED = "if it computes the same in each step, such as fixed targets: once, before the loop, and keep the result"
 _ONCE_OR_RARELY = "Compute what has no backward pass once or rarely, where the step allows it"
-ACTIONS: Actions = {"": (_SKIP, _RARELY, _ONCE)}
 
 
 def _find_extra(context: Context) -> Finding | None:
     work = context.work
-    if work is None or context.has_device or not work.steps:
+    if context.has_device or not work.steps:
         return None
     extra, what, confidence, program = _find_extra_work(work)
-    extra_ms = extra / work.steps / MS * work.critical_path_share
-    lines = context.pace.lines if context.pace is not None else []
+    extra_ms = work.per_step_ms(extra) * work.critical_path_share
     if _is_for_training(context, extra_ms * MS):
         return None
-    if program is None and any(line.in_layer and 2 * line.own_ps / MS >= extra_ms for line in lines):
+    if program is None and any(line.in_layer and 2 * line.own_ps / MS >= extra_ms for line in context.lines):
         return None  # the layers that follow need it
     change, others_ms = "beside" if program else "extra", _other_functions_ms(context)
     is_forward, of_functions = what == _WITHOUT_BACKWARD, False
@@ -87,7 +83,7 @@ def _find_extra(context: Context) -> Finding | None:
         parts=(f"program {share.name.partition(' (program ')[0]}",) if share else ("extra",),
         op=Op(share.name, 1, own_ps) if share else None,
         # Who computes a metric in a program of its own reads it.
-        actions=(_RARELY, _SKIP, _ONCE) if share else (_FIXED, _RARELY, _SKIP) if is_forward else None,
+        actions=(RARELY, SKIP, ONCE) if share else (_FIXED, RARELY, SKIP) if is_forward else None,
         title=_ONCE_OR_RARELY if is_forward else "",
         confidence=confidence,
         is_indication=of_functions,  # as those that act in an environment: whether the update needs them is not known
@@ -97,8 +93,7 @@ def _find_extra(context: Context) -> Finding | None:
 
 def _is_for_training(context: Context, ps: float) -> bool:
     """Whether most of some computation is calls of the model whose result is trained on, such as what it draws."""
-    lines = context.pace.lines if context.pace is not None else []
-    own = sum(line.own_ps for line in lines if line.calls_model and (line.feeds or line.is_needed))
+    own = sum(line.own_ps for line in context.lines if line.calls_model and (line.feeds or line.is_needed))
     return own >= _MOST_OF * ps > 0
 
 
@@ -108,7 +103,7 @@ def _other_functions_ms(context: Context) -> float:
     beside = [program for program in programs if not is_training_function(program.name)]
     if len(beside) == len(programs):
         return 0.0
-    return context.per_step(sum(program.total_ps for program in beside)) / MS
+    return context.per_step_ms(sum(program.total_ps for program in beside))
 
 
 def _find_extra_work(work: WorkFacts) -> tuple[int, str, float, str | None]:
@@ -160,9 +155,9 @@ def _find_recomputation(context: Context) -> Finding | None:
     """Forward ops that run again within the backward pass."""
     if found := _find_on_device(context):
         return found
-    if context.work is None or not context.work.recomputed_ps:
+    if not context.work.recomputed_ps:
         return None
-    time = context.work.recomputed_ps / max(context.work.steps, 1) / MS
+    time = context.work.per_step_ms(context.work.recomputed_ps)
     return Finding(
         part_ms=time,
         evidence=f"{context.percent(time):.1f} % of each step computes activations again within the backward pass"
@@ -573,7 +568,8 @@ _EXCESSES = (
     ),
     _Excess(
         AFTER, "after-update", "forward passes after the update",
-        "Skip computation if the update does not use its result", ACTIONS, yields_to=("straggler",),
+        "Skip computation if the update does not use its result", WORDS_OF_CLASS["redundant_compute"].actions,
+        yields_to=("straggler",),
     ),
 )  # fmt: skip
 
@@ -586,7 +582,8 @@ RULES = (
         for each in _EXCESSES
     ),
     Rule(
-        "compute.redundant", kind="redundant_compute", find=_find_extra, actions=ACTIONS, tool="op-stats",
+        "compute.redundant", kind="redundant_compute", find=_find_extra, tool="op-stats",
+        actions=WORDS_OF_CLASS["redundant_compute"].actions,
         title="Skip computation if the update does not use its result",
         yields_to=(
             "straggler", "memory_churn", "eager_dispatch", "host_sync", "recompilation", "small_batch",

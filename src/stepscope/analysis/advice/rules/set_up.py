@@ -108,4 +108,4 @@ def _find(context: Context) -> Finding | None:
     )
 
 
-RULE = Rule("set-up", find=_find, tool="critical-path", confidence=0.8)
+RULES = (Rule("set-up", find=_find, tool="critical-path", confidence=0.8),)

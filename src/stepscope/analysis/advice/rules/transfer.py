@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule
+from stepscope.analysis.advice.rule import Finding, Rule
+from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 from stepscope.vocabulary.traits import OpTrait
 
 _MORE_THAN_PAGEABLE = 10.0  # of the step: with less, that of pageable memory says what to do
-
-
-ACTIONS: Actions = {
-    "tensorflow": (
-        "what stays the same: a tf.constant or tf.Variable, made once before the loop; batches: tf.data with"
-        " .prefetch(tf.data.AUTOTUNE) instead of NumPy arguments",
-        "store it in the dtype that the step computes in, so that nothing is converted",
-    ),
-    "jax": (
-        "what stays the same: call jax.device_put once, before the loop; batches: put the next one on the device while"
-        " the step runs",
-        "store it in the dtype that the step computes in: float64 NumPy arrays are converted on every call",
-    ),
-    "pytorch": (
-        "what stays the same: convert or move it once, before the loop (x = x.to(device, dtype)); batches:"
-        " DataLoader(pin_memory=True) and .to(device, non_blocking=True)",
-    ),
-    "": ("copy what stays the same once, before the loop, and the next batch while the step runs",),
-}
 
 
 def _find(context: Context) -> Finding | None:
@@ -55,20 +37,22 @@ def _evidence_row(context: Context, copies: float, casts: float) -> Row:
 def _are_pageable(context: Context, copies: float) -> bool:
     """Whether most of it is copies from pageable memory, which have their own rule."""
     device = context.device
-    return device is not None and 2 * device.exposed_pageable_ps / device.steps / MS >= copies
+    return device is not None and 2 * device.per_step_ms(device.exposed_pageable_ps) >= copies
 
 
 def _casts_ms(context: Context) -> float:
     """Time per step of conversions on the host and of freeing their results."""
     work, loop = context.work, context.loop
-    if context.has_device or work is None or loop is None or not work.casts_ps:
+    if context.has_device or loop is None or not work.casts_ps:
         return 0.0
-    casts = work.casts_ps / work.steps / MS
+    casts = work.per_step_ms(work.casts_ps)
     moves_more = work.moves_ps > 2 * work.casts_ps
-    return casts if moves_more else casts + context.per_step(loop.after_moves_ps) / MS
+    return casts if moves_more else casts + context.per_step_ms(loop.after_moves_ps)
 
 
-RULE = Rule(
-    "input.transfer", kind="input_transfer", title="Copy less data in with each step", find=_find,
-    actions=ACTIONS, tool="op-stats", yields_to=("recompilation",),
+RULES = (
+    Rule(
+        "input.transfer", kind="input_transfer", title="Copy less data in with each step", find=_find,
+        actions=WORDS_OF_CLASS["input_transfer"].actions, tool="op-stats", yields_to=("recompilation",),
+    ),
 )  # fmt: skip

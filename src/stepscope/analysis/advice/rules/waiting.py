@@ -8,10 +8,11 @@ from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Beside, Named, place_actions
-from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import predict_change, predict_nothing
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import Finding, Rule, actions_for
+from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 from stepscope.analysis.facts.feeding import FEWEST_ROWS, FeedFacts
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.steps.verdict import LEAST_PERCENT, MODERATELY_INPUT_BOUND
@@ -37,85 +38,6 @@ _TITLES = {
     "input_no_prefetch": "Prepare the next batch while the step runs",
     "input_python": "Take Python out of the wait for input",
     "input_preprocessing": "Make input preprocessing cheaper or more parallel",
-}
-ACTIONS: dict[str, Actions] = {
-    "input_file_read": {
-        "tensorflow": (
-            "pack many small files into a few large TFRecord files",
-            Beside("read several files at once: .interleave(open_file, num_parallel_calls=tf.data.AUTOTUNE)"),
-            Beside("read ahead with .prefetch(tf.data.AUTOTUNE) at the end, and .cache() data that fits into memory"),
-        ),
-        "pytorch": (
-            "pack the samples into a few large files (one memory-mapped .npy, or WebDataset shards)",
-            Beside(
-                "DataLoader(num_workers=4 or more, prefetch_factor=4, persistent_workers=True) reads ahead of the step"
-            ),
-        ),
-        "": (
-            "pack the samples into a few large files and read them in large chunks",
-            Beside("read ahead in other threads (grain, tf.data, concurrent.futures)"),
-        ),
-        "python": (
-            "pack the samples into a few large files and memory-map them: numpy.load(path, mmap_mode='r')",
-            Beside("read ahead in other threads (concurrent.futures.ThreadPoolExecutor)"),
-        ),
-    },
-    "input_no_prefetch": {
-        "tensorflow": (
-            Beside("put .prefetch(tf.data.AUTOTUNE) last in the dataset: any stage after it runs while the step waits"),
-            Beside(".map(fn, num_parallel_calls=tf.data.AUTOTUNE) for maps that are not parallel yet"),
-        ),
-        "pytorch": (Beside("DataLoader(num_workers=4 or more, persistent_workers=True, prefetch_factor=2)"),),
-        "": (Beside("prepare the next batch in another thread while the step runs, and call jax.device_put there"),),
-        "python": (Beside("prepare the next batch in another thread while the step runs (concurrent.futures)"),),
-    },
-    "input_python": {
-        "tensorflow": (
-            "replace tf.py_function, tf.numpy_function and from_generator with TensorFlow ops (tf.strings, tf.io, ...)",
-            "or do that work once, offline, and store the result as TFRecord",
-            "if Python has to stay, threads of tf.data take turns in it: for Keras' fit, PyDataset(workers=N,"
-            " use_multiprocessing=True) runs it in processes",
-        ),
-        "pytorch": (
-            Beside(
-                "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more,"
-                " persistent_workers=True)"
-            ),
-            "do the work of __getitem__ once, before training, and store tensors",
-            "process whole tensors in collate_fn instead of single samples in Python",
-        ),
-        "": (
-            "do the work once, before training, and store arrays",
-            Beside("spread the work over processes (grain.DataLoader(worker_count=...), multiprocessing)"),
-        ),
-        "python": (
-            "do the work once, before training, and store arrays",
-            "or use NumPy on whole arrays instead of loops over numbers, or compile the loop",
-            Beside("or spread it over processes (multiprocessing)"),
-        ),
-    },
-    "input_preprocessing": {
-        "tensorflow": (
-            "map whole batches: .batch(n).map(fn, num_parallel_calls=tf.data.AUTOTUNE)",
-            Beside(".map(fn, num_parallel_calls=tf.data.AUTOTUNE) for maps that are not parallel yet"),
-            ".cache() data that does not change, or prepare it offline",
-        ),
-        "pytorch": (
-            Beside("DataLoader(num_workers=4 or more, persistent_workers=True) prepares samples while the step runs"),
-            "transform whole batches at once (torchvision.transforms.v2 on a batch, on the device if there is one)",
-            "prepare data that does not change offline",
-        ),
-        "": (
-            Beside("prepare batches in other threads or processes while the step runs"),
-            "transform inside the compiled step (jax.jit) if it can run on the device",
-            "prepare data that does not change offline",
-        ),
-        "python": (
-            Beside("prepare batches in other threads or processes while the step runs (concurrent.futures)"),
-            "use NumPy on whole batches instead of loops over samples",
-            "prepare data that does not change offline",
-        ),
-    },
 }
 
 _OF_KERAS = (
@@ -163,8 +85,8 @@ class _Cause:
     def general_actions(self, context: Context) -> tuple[str, ...]:
         """What to do about it, before a slow stage is named."""
         actions = self.actions or _general_actions(context, self.kind)
-        if not self.actions and not _feed(context).has_iterators:
-            known = act_on_culprit(_culprit(context), is_input=True) or _act_in_workers(context)
+        if not self.actions and not context.feed.has_iterators:
+            known = act_on_culprit(context.culprit("input"), is_input=True) or _act_in_workers(context)
             actions = _put_inside(actions, (*_take_whole_batches(context), *map(Named, known)))
         return (*actions, self.last_action) if self.last_action else actions
 
@@ -228,7 +150,7 @@ def _find(context: Context) -> Finding | None:
     if cause is None:
         return None
     kind, why = cause.kind, cause.why
-    if kind == "input_python" and _feed(context).has_iterators:
+    if kind == "input_python" and context.feed.has_iterators:
         # Python in other threads holds the interpreter's lock: Python on the loop's thread is really waiting for it.
         waits += context.python_ms
     if _can_be_cached(context, kind):
@@ -251,7 +173,7 @@ def _find(context: Context) -> Finding | None:
         gain=gain,
         parts=_parts(cause, unnamed),
         actions=actions,
-        tool="tf-data" if _feed(context).has_iterators else "input-pipeline",
+        tool="tf-data" if context.feed.has_iterators else "input-pipeline",
         confidence=cause.confidence,
         rows=(Row("overview", "input", round(waits, 3)),),
         intervals=context.intervals(_place(cause, unnamed)),
@@ -277,9 +199,9 @@ def _change(context: Context, kind: str, unnamed: float) -> str:
         return "python" if context.has_device else "before_work"
     if context.has_device:
         return "workers"
-    if kind == "input_no_prefetch" and _feed(context).has_iterators:
+    if kind == "input_no_prefetch" and context.feed.has_iterators:
         return "ahead"
-    return "waiting_for_python" if kind == "input_python" and _feed(context).has_iterators else "input"
+    return "waiting_for_python" if kind == "input_python" and context.feed.has_iterators else "input"
 
 
 def _waiting_ms(context: Context) -> float:
@@ -292,10 +214,10 @@ def _waiting_ms(context: Context) -> float:
     waits, loop = context.cause_ms("input"), context.loop
     if loop is None:
         return waits
-    in_loop = context.per_step(loop.input_ps) / MS
-    feed = _feed(context)
+    in_loop = context.per_step_ms(loop.input_ps)
+    feed = context.feed
     if loop.input_sleeps_percent is not None and feed.loader == "multi":
-        starting = context.per_step(feed.starting_ps) / MS if feed.starts else 0.0
+        starting = context.per_step_ms(feed.starting_ps) if feed.starts else 0.0
         return min(waits, max(loop.input_sleeps_percent / 100 * in_loop, min(starting, in_loop)))
     return waits if context.has_device else min(waits, in_loop)
 
@@ -305,18 +227,20 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
 
     Its computation has to run anyway.  Python can be replaced, and files can be read in larger chunks.
     """
-    feed = _feed(context)
+    feed = context.feed
     kind = _replaceable(feed)
     if context.has_device or context.loop is None or not kind:
         return None
-    busy = context.per_step(feed.produced_ps) / MS
-    slower = context.work.share_lost(context.work.contention_ps) if context.work else 0.0
+    busy = context.per_step_ms(feed.produced_ps)
+    slower = context.work.share_lost(context.work.contention_ps)
     if context.percent(busy) < _BUSY_PERCENT or slower < _DISTURBED:
         return None
     activity = "Python prepares it" if kind == "input_python" else "its files are read"
     own_threads = (_OWN_THREADS,) if feed.has_iterators else ()
     return Finding(
-        part_ms=min(slower * context.compute_ms, busy),  # the input costs the step at most its own run time
+        part_ms=min(
+            slower * context.work.per_step_ms(context.work.compute_ps), busy
+        ),  # the input costs the step at most its own run time
         percent=100.0,
         id="input.python-competes" if kind == "input_python" else "input.reading-competes",
         kind=kind,
@@ -343,24 +267,19 @@ def _replaceable(feed: FeedFacts) -> str:
     return "input_file_read" if 2 * feed.reading_ps >= feed.ops_ps else ""
 
 
-def _feed(context: Context) -> FeedFacts:
-    """The input stages of the host that sets the pace, else of the first host."""
-    return (context.pace or context.hosts[0]).feed
-
-
 def _gaps_before_steps_ms(context: Context) -> float:
     """Time of long gaps before a step's first work, if no input was recorded: there the loop prepares its batch."""
     loop = context.loop
-    if loop is None or context.has_device or _feed(context).has_iterators or _feed(context).loader:
+    if loop is None or context.has_device or context.feed.has_iterators or context.feed.loader:
         return 0.0
-    gaps = context.python_ms + context.per_step(loop.silent_ps) / MS / context.quiet
-    before = context.per_step(loop.before_program_ps) / MS
+    gaps = context.python_ms + context.per_step_ms(loop.silent_ps) / context.quiet
+    before = context.per_step_ms(loop.before_program_ps)
     return before if gaps and before >= _OF_GAPS * gaps and context.percent(before) >= 5.0 else 0.0
 
 
 def _find_cause(context: Context, waits: float, unnamed: float) -> _Cause | None:
     """Which stage makes the batch late, and why; None where worker processes keep up but for a few batches."""
-    feed, loop = _feed(context), context.loop
+    feed, loop = context.feed, context.loop
     if feed.loader:
         return _loader_cause(context, feed, waits)
     if feed.has_iterators:
@@ -388,7 +307,7 @@ def _loader_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause | N
     reads = context.loop.input_reads_files_percent if context.loop else None
     if reads is not None and reads >= _MOST_OF:
         return _Cause("input_file_read", "most of the wait is reading files in the training process", 0.85)
-    ops = context.per_step(feed.loader_ops_ps) / MS
+    ops = context.per_step_ms(feed.loader_ops_ps)
     share = 100.0 * ops / waits if waits else 0.0
     if share >= _MOST_OF:
         return _Cause("input_preprocessing", "most of the wait is tensor ops in the training process", 0.8)
@@ -414,7 +333,7 @@ def _is_first_batch(context: Context) -> bool:
 
 def _restarts_workers(context: Context, feed: FeedFacts, waits: float) -> bool:
     """Whether starting and ending worker processes again takes most of the wait."""
-    starting = 100.0 * context.per_step(feed.starting_ps) / MS
+    starting = 100.0 * context.per_step_ms(feed.starting_ps)
     return feed.loader == "multi" and feed.starts > 0 and starting >= _MOST_OF * waits
 
 
@@ -435,8 +354,8 @@ def _queue_of_workers(context: Context) -> Mapping[str, Any]:
 
 def _act_in_workers(context: Context) -> tuple[str, ...]:
     """What to do about the function in which worker processes spend their time, of which no more is known."""
-    culprit = _culprit(context)
-    if _feed(context).loader != "multi" or culprit is None or culprit.file is None:
+    culprit = context.culprit("input")
+    if context.feed.loader != "multi" or culprit is None or culprit.file is None:
         return ()
     what = f"what {culprit.name} ({culprit.file}:{culprit.line}) does in each worker"
     return (f"make {what} cheaper, such as by reading no more than is used, or do it once, before training",)
@@ -463,7 +382,7 @@ def _iterator_cause(context: Context, feed: FeedFacts, waits: float) -> _Cause:
             return _Cause(
                 "input_no_prefetch", "nothing prefetches on another thread, so input and step take turns", 0.9
             )
-        if 100.0 * context.per_step(feed.in_the_wait_ps) / MS >= _MOST_OF * waits:
+        if 100.0 * context.per_step_ms(feed.in_the_wait_ps) >= _MOST_OF * waits:
             return _Cause("input_no_prefetch", "the stages after the last prefetch take turns with the step", 0.85)
     return _Cause("input_preprocessing", "its stages are slower than the step that consumes their elements", 0.8)
 
@@ -477,7 +396,7 @@ _OF_THREAD = (
 def _waits_for_thread(context: Context) -> str:
     """The program's function that waits, in a lock or a queue, for a thread that makes the batch; empty if it makes it
     itself."""
-    culprit = _culprit(context)
+    culprit = context.culprit("input")
     if culprit is None or culprit.inside is None or not name_has(f"${culprit.inside}", CodeTrait.BLOCKS):
         return ""
     return culprit.name
@@ -527,7 +446,7 @@ _CALLS_PER_MS = 20.0  # Python calls per ms; with fewer, the time is spent in co
 
 def _can_be_cached(context: Context, kind: str) -> bool:
     """Whether elements are already prepared in parallel, and in the same way in each epoch."""
-    feed = _feed(context)
+    feed = context.feed
     return kind == "input_preprocessing" and feed.in_parallel and feed.repeatable
 
 
@@ -539,14 +458,14 @@ def _cache_action(context: Context, kind: str) -> tuple[str, ...]:
 
 def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
     """The actions for the library that prepares the input: tf.data serves programs of any framework."""
-    actions = ACTIONS[kind]
-    if _feed(context).has_iterators:
+    actions = WORDS_OF_CLASS[kind].actions
+    if context.feed.has_iterators:
         return (*_call_once(context), *actions_for("tensorflow", actions))
-    if _feed(context).of_keras:  # its workers take the place of a library's threads and processes
+    if context.feed.of_keras:  # its workers take the place of a library's threads and processes
         return _OF_KERAS
-    if context.framework == "pytorch" and context.has_device and context.work and not context.trains:
+    if context.framework == "pytorch" and context.has_device and not context.trains:
         return (*actions_for("python", actions), _LOADER_OF_INFERENCE)
-    cores = context.pace.op_threads.cores if context.pace else None
+    cores = context.cores
     workers, fitting = _queue_of_workers(context).get("workers"), actions_for(_reader(context), actions)
     if cores is not None and isinstance(workers, int) and workers >= cores:  # more workers would find no processor
         return tuple(action for action in fitting if _SOME_WORKERS not in action)
@@ -556,7 +475,7 @@ def _general_actions(context: Context, kind: str) -> tuple[str, ...]:
 
 def _reader(context: Context) -> str:
     """Whose words fit what makes the batch: without a loader, or one that was not recorded, those of plain Python."""
-    plain = context.framework == "pytorch" and not _feed(context).loader and context.loop is not None
+    plain = context.framework == "pytorch" and not context.feed.loader and context.loop is not None
     return "python" if plain and context.python_recorded else context.framework
 
 
@@ -567,7 +486,7 @@ def act_on_input(context: Context, kind: str, inside: Sequence[str], is_of_frame
         inside: what to do about the work in it; then what fits any input but fewer samples at once is not said.
         is_of_framework: it starts ops of the framework one by one, whose arrays in JAX belong to this process.
     """
-    actions = actions_for(_reader(context), ACTIONS[kind])
+    actions = actions_for(_reader(context), WORDS_OF_CLASS[kind].actions)
     if is_of_framework and context.framework == "jax":
         actions = tuple(each for each in actions if not isinstance(each, Beside))
     return _put_inside(actions, inside)
@@ -580,7 +499,7 @@ def _put_inside(actions: tuple[str, ...], inside: Sequence[str]) -> tuple[str, .
 
 def _take_whole_batches(context: Context) -> tuple[str, ...]:
     """What to do about samples that are rows of tensors already, taken one by one and joined again."""
-    rows = _feed(context).takes_rows
+    rows = context.feed.takes_rows
     how = (
         "take a whole batch with one index, instead of {:,} rows one by one that are joined again: __getitems__(self,"
         " indices) of the dataset with a collate_fn that returns its result, or batch_size=None with"
@@ -591,19 +510,13 @@ def _take_whole_batches(context: Context) -> tuple[str, ...]:
 
 def _call_once(context: Context) -> tuple[str, ...]:
     """What to do about a dataset that calls Python for each element of a batch."""
-    calls = round(context.per_step(_feed(context).python_calls))
+    calls = round(context.per_step(context.feed.python_calls))
     how = (
         f"let Python make a whole batch at once, instead of {calls:,} calls: yield batches from the generator, or put"
         " .batch(n) before the map that calls it"
     )
     in_memory = "arrays in memory need no Python: tf.data.Dataset.from_tensor_slices"
     return (Named(how), in_memory) if calls >= FEWEST_ROWS else ()
-
-
-def _culprit(context: Context) -> Culprit | None:
-    """The function of the program that makes the batch."""
-    row = context.pace.culprits.get("input") if context.pace else None
-    return row.culprit if row is not None else None
 
 
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:
@@ -628,7 +541,7 @@ def _covers_action(suggestion: str, action: str) -> bool:
 
 def _tf_data_suggestion(context: Context) -> str:
     """tf-data's suggestion for the slowest stage; empty if there is nothing to change."""
-    if not _feed(context).has_iterators:
+    if not context.feed.has_iterators:
         return ""
     report = context.read("tf-data")
     bottleneck = (report and report.bottleneck) or {}
@@ -638,4 +551,4 @@ def _tf_data_suggestion(context: Context) -> str:
     return str(bottleneck.get("suggestion") or "")
 
 
-RULE = Rule("input", find=_find, yields_to=("recompilation", "straggler"))
+RULES = (Rule("input", find=_find, yields_to=("recompilation", "straggler")),)

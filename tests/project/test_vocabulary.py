@@ -18,7 +18,7 @@ ANALYSIS = PACKAGE / "analysis"
 
 # Module in `analysis/` and pattern, with the reason why it stands there.
 PATTERNS: dict[tuple[str, str], str] = {
-    ("account/verdict.py", r"\d|*"): "a name that a headline has no room for",
+    ("account/account_text.py", r"\d|*"): "a name that a headline has no room for",
     (
         "resources/counted_memory.py",
         r"(?P<later>after this capture )?the program ran out of memory(?P<op> in .+?)?: asked for (?P<size>.+?)"

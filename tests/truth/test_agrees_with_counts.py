@@ -14,10 +14,10 @@ import stepscope
 from bench.mutilation.jobs import FRAMEWORKS, KINDS, draw
 from bench.mutilations import mutilate
 from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.analysis.account.causes import Cause, causes_of_work
 from stepscope.analysis.account.counted import CONTRADICTS, contradictions_of
 from stepscope.analysis.account.devices import busy_by_device, work_of_device
-from stepscope.analysis.account.verdict import judge_account
 from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace

@@ -13,8 +13,7 @@ from every_form import SESSIONS, exercise
 from framework_captures import FRESH, FrameworkCapture
 
 import stepscope
-from stepscope.analysis.account.selection import causes_of_class
-from stepscope.analysis.account.verdict import row_of_change
+from stepscope.analysis.account.account_text import causes_of_class, row_of_change
 from stepscope.analysis.advice.ranking import causes_shortened
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.registry import TOOLS

@@ -8,7 +8,7 @@ from stepscope.analysis.advice.gain import predict_without
 
 def evaluate(context: Context, threshold: float) -> Advice | None:
     """Advises Acme's cache where steps wait for their input."""
-    percent = 100 * context.cause_share("input")
+    percent = context.percent(context.cause_ms("input"))
     if percent < threshold:
         return None
     waiting_ms = context.step_ms * percent / 100

@@ -8,8 +8,7 @@ import pytest
 from draw import MS, Sort, draw
 from gallery import gallery
 
-from stepscope.analysis.account.account import AccountRow, StepAccount, account_of
-from stepscope.analysis.account.account_text import account_shown
+from stepscope.analysis.account.account import AccountRow, StepAccount, account_of, account_shown
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace

@@ -8,6 +8,7 @@ from draw import MS, Sort, draw
 
 from stepscope.analysis.account import contention
 from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.contention import asleep_ps, late_peers, lost_spans
 from stepscope.analysis.account.every_step import causes_of_steps
@@ -15,7 +16,6 @@ from stepscope.analysis.account.interventions import Scale
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.account.predict import predict
 from stepscope.analysis.account.selectors import part_of_cause
-from stepscope.analysis.account.verdict import judge_account
 from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace

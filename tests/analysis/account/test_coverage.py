@@ -6,7 +6,7 @@ import pytest
 from draw import SORTS, Sort, draw
 
 from stepscope.analysis.account.account import StepAccount, account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from draw import MS, Sort, draw
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.model import EventKind, HostTrace
 
 K = EventKind

@@ -10,8 +10,13 @@ from draw import Sort, draw
 from places import ROOT
 
 from stepscope.analysis.account.account import AccountRow, NextCause, StepAccount, account_of
-from stepscope.analysis.account.account_text import SENTENCE_OF, cause_words
-from stepscope.analysis.account.verdict import VERDICT_OF_CAUSE, FirstChange, judge_account
+from stepscope.analysis.account.account_text import (
+    SENTENCE_OF,
+    VERDICT_OF_CAUSE,
+    FirstChange,
+    cause_words,
+    judge_account,
+)
 from stepscope.analysis.registry import TOOLS
 from stepscope.errors import Problem
 from stepscope.model import EventKind as K

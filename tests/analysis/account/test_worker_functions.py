@@ -7,7 +7,7 @@ import pytest
 from draw import MS, K
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.analysis.account.worker_functions import function_of_worker, function_of_workers, worker_lines
 from stepscope.analysis.input.worker_processes import slow_function, workers_of
 from stepscope.analysis.steps.stack_samples import pool_function

@@ -9,7 +9,7 @@ from draw import Sort, draw
 from reporting import overview_of
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.model import EventKind as K
 
 SORTS = {"S": Sort(K.SYNC, "cudaStreamSynchronize")}

@@ -663,7 +663,7 @@ def test_a_device_whose_record_ends_early_does_not_tell_the_steps() -> None:
 
 def test_steps_of_which_only_the_calls_were_recorded_are_said_to_be_so() -> None:
     from stepscope.analysis.account.account import account_of
-    from stepscope.analysis.account.verdict import judge_account
+    from stepscope.analysis.account.account_text import judge_account
     from stepscope.analysis.trust.checks import doubts_of
 
     calls = draw("host main | M0-M1-M2-M3-\nhost main | F- F- F- F-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from draw import SORTS, Sort, draw
 
 from stepscope.analysis.account.account import account_of
-from stepscope.analysis.account.verdict import judge_account
+from stepscope.analysis.account.account_text import judge_account
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace
 

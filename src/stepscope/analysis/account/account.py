@@ -6,6 +6,7 @@ start. The replay error of the capture says how far the model is to be trusted.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -247,6 +248,16 @@ class StepAccount:
     def the_step(self) -> str:
         """The same where it was named before."""
         return "the step" if self.has_steps else "the capture"
+
+
+def account_shown(accounts: Sequence[StepAccount | None]) -> StepAccount | None:
+    """The account that stands for a session: that of the host that sets the pace, which is busy longest, communication
+    not counted, since there it waits for others; None without any account.
+
+    Hosts on which no steps were found count only where there are no others.
+    """
+    known = [account for account in accounts if account is not None and account.step_ps > 0]
+    return max(known, key=lambda account: (account.has_steps, account.own_ps, account.step_ps), default=None)
 
 
 def account_of(trace: HostTrace) -> StepAccount | None:

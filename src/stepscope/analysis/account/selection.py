@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 import numpy as np
 
+from stepscope.analysis.account.account_text import CAUSES_OF_CLASS
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.functions import function_named, part_of_function, part_with_work
 from stepscope.analysis.account.model import StepModel
@@ -36,29 +37,6 @@ _COPIES_OF_CATEGORY: dict[str, tuple[EventKind, ...]] = {
     "output": (K.COPY_DEVICE_TO_HOST,),
     "device_to_device": (K.COPY_DEVICE_TO_DEVICE, K.COPY_PEER),
 }
-_COMPUTING = (Cause.DEVICE_COMPUTE, Cause.HOST_COMPUTE, Cause.COPY)
-_INPUT = (Cause.INPUT, Cause.PYTHON, Cause.TRANSFER)
-_DISPATCH = (Cause.LAUNCH, Cause.PYTHON, Cause.DEVICE_GAP)
-# The causes that the advice of a class shortens, the most telling one first.
-CAUSES_OF_CLASS: dict[str, tuple[Cause, ...]] = {
-    **dict.fromkeys(("input_preprocessing", "input_file_read", "input_no_prefetch", "input_python"), _INPUT),
-    "input_transfer": (Cause.TRANSFER, Cause.INPUT),
-    **dict.fromkeys(("small_batch", "eager_dispatch"), _DISPATCH),
-    "recompilation": (Cause.COMPILE, Cause.LAUNCH, Cause.PYTHON),
-    "host_sync": (Cause.SYNC, Cause.PYTHON, *_DISPATCH),
-    "python_overhead": (Cause.PYTHON,),
-    "checkpoint_stall": (Cause.CHECKPOINT, Cause.PYTHON, Cause.COPY),
-    "communication_bound": (Cause.COMMUNICATION,),
-    "straggler": (Cause.COMMUNICATION, *Cause),
-}
-
-
-def causes_of_class(kind: str) -> tuple[str, ...]:
-    """The causes that the advice of a class shortens, the most telling one first; those of computing for a class that
-    changes what is computed."""
-    return tuple(cause.name.lower() for cause in CAUSES_OF_CLASS.get(kind, _COMPUTING))
-
-
 _NAMED = (
     K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.INPUT_CALLBACK, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN,
     K.COLLECTIVE_CALL, K.CHECKPOINT, K.ANNOTATION, K.RUNTIME_CALL, K.SYNC, K.COMPILE, K.EXECUTOR, K.KERNEL,

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Protocol, overload
 
-from stepscope.analysis.account.account import CONTENTION, StepAccount
-from stepscope.analysis.account.account_text import account_shown
+from stepscope.analysis.account.account import CONTENTION, StepAccount, account_shown
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.items import Interval
-from stepscope.analysis.advice.reading import Read, read_nothing
 from stepscope.analysis.facts.changes import Changes
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.feeding import FeedFacts
@@ -21,18 +19,56 @@ from stepscope.analysis.facts.lines import LineFacts
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
-from stepscope.analysis.purpose.excess import ExcessFact
+from stepscope.analysis.purpose.excess import SET_UP, ExcessFact
 from stepscope.analysis.steps.outside_steps import OutsideSteps
-from stepscope.analysis.steps.verdict import LARGE_SHARE, MODERATELY_INPUT_BOUND
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, MODERATELY_INPUT_BOUND
 from stepscope.records import dataclass
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
 
+if TYPE_CHECKING:
+    from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
+    from stepscope.analysis.input.tf_data_tool import TfDataReport
+    from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
+    from stepscope.analysis.ops.op_stats_tool import OpStatsReport
+    from stepscope.analysis.resources.memory_profile_tool import MemoryProfileReport
+    from stepscope.analysis.resources.system_tool import SystemReport
+    from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
+    from stepscope.analysis.workers.distributed_tool import DistributedReport
+    from stepscope.report import Report
+
 MS = 10**9  # picoseconds
 _MOST_PLACES = 3  # shown
 _LEAST_QUIET = 0.01  # of the time: with less of its own a loop has no shares
 NOT_KNOWN = HostFacts("")  # where no host has steps or a loop
+
+
+class Read(Protocol):
+    """Returns a tool's report for the same hosts and steps; None if there is none."""
+
+    @overload
+    def __call__(self, tool: Literal["critical-path"], /) -> CriticalPathReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["distributed"], /) -> DistributedReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["input-pipeline"], /) -> InputPipelineReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["kernel-stats"], /) -> KernelStatsReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["memory-profile"], /) -> MemoryProfileReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["op-stats"], /) -> OpStatsReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["system"], /) -> SystemReport | None: ...
+    @overload
+    def __call__(self, tool: Literal["tf-data"], /) -> TfDataReport | None: ...
+    @overload
+    def __call__(self, tool: str, /) -> Report | None: ...
+
+
+def read_nothing(_tool: str, /) -> None:
+    """A `Read` that has no reports."""
 
 
 @dataclass(frozen=True)
@@ -257,3 +293,90 @@ class Context:
             Interval(self.pace.host, span.name, round(span.start_ps / MS, 6), round(span.end_ps / MS, 6))
             for span in spans
         )
+
+    # -- what rules are about: whether a run has enough of it for any of them, see `rules.FILES` -----------------------
+
+    def _takes(self, *causes: str) -> bool:
+        return self.percent(self.cause_ms(*causes)) >= LEAST_PERCENT
+
+    def could_leave_out_functions(self) -> bool:
+        """Whether functions of the program are known, and a replay without them."""
+        return bool(self.lines) and self.changes is not None
+
+    def compiles(self) -> bool:
+        """Whether steps trace or compile."""
+        return self._takes("compile")
+
+    def may_wait_for_input(self) -> bool:
+        """Whether steps wait for input, or for what may be that, or run beside it on the host."""
+        if self._takes("input"):
+            return True
+        if self.loop is None or self.has_device:
+            return False
+        return bool(self.feed.ops_ps) or self.percent(self.per_step_ms(self.loop.before_program_ps)) >= LEAST_PERCENT
+
+    def takes_data_in(self) -> bool:
+        """Whether steps copy data in, or convert it on the host."""
+        return self._takes("transfer") or (self.work.casts_ps > 0 and not self.has_device)
+
+    def saves(self) -> bool:
+        """Whether steps save."""
+        return self._takes("checkpoint")
+
+    def runs_python(self) -> bool:
+        """Whether the loop's Python, another thread's or that of compiled programs holds up steps."""
+        is_much = self.percent(self.python_ms) >= LEAST_PERCENT
+        beside = self.pace.rival is not None or self.work.callbacks_ps > 0
+        return is_much or beside or self.framework == "python"
+
+    def computes_on_host(self) -> bool:
+        """Whether the host computes the steps itself."""
+        return self.work.steps > 0 and self.loop is not None and not self.has_device
+
+    def is_about_devices(self) -> bool:
+        """Whether devices compute the steps, or could, or do so unseen."""
+        is_blind = self.account is not None and self.account.blindness is not None
+        return self.has_device or self.device is not None or is_blind or bool(self.pace.unused_device)
+
+    def has_several_ranks(self) -> bool:
+        """Whether ranks that meet were recorded."""
+        return sum(host.rank is not None for host in self.hosts) > 1
+
+    def communicates(self) -> bool:
+        """Whether collectives hold up steps."""
+        devices = [host.device for host in self.hosts if host.device is not None]
+        accounts = [host.account for host in self.hosts if host.account is not None]
+        exposed = any(each.exposed_collectives_ps for each in devices)
+        return exposed or any(each.mean_percent.get("communication") for each in accounts)
+
+    def may_compute_too_much(self) -> bool:
+        """Whether steps compute what may not be needed."""
+        work, device = self.work, self.device
+        again = work.recomputed_ps > 0 or (device is not None and "recomputed" in device.kinds)
+        extra = bool(work.forward_only_ps) or 0 < work.backward_ps < work.forward_ps or len(work.modules) > 1
+        known = any(each.kind != SET_UP for each in self.excesses)
+        return known or again or (extra and not self.has_device)
+
+    def makes_anew(self) -> bool:
+        """Whether steps make something that could be made once."""
+        return any(each.kind == SET_UP for each in self.excesses)
+
+    def may_lack_memory(self) -> bool:
+        """Whether the host moves data in memory, or the memory of devices is known."""
+        return self._has_reports() if self.has_device else bool(self.work.moves)
+
+    def may_do_less_work(self) -> bool:
+        """Whether devices work, or the host computes in 64 bits."""
+        return self.device is not None or self.work.doubles_ps > 0
+
+    def may_do_less_input(self) -> bool:
+        """Whether it is known in which order the input is made."""
+        return self.pace.augmentation is not None or self._has_reports()
+
+    def may_need_less_model(self) -> bool:
+        """Whether ops or graphs of the model are known."""
+        return self._has_reports() or any(graph.unused_layers for host in self.hosts for graph in host.graphs)
+
+    def _has_reports(self) -> bool:
+        """Whether the reports of other tools are at hand."""
+        return self.read is not read_nothing

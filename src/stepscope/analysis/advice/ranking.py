@@ -8,21 +8,26 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.account_text import (
+    CAUSES_OF_CLASS,
+    FirstChange,
     cause_sentence,
     cause_words,
+    causes_of_class,
     culprit_name,
+    judge_account,
+    next_to_unknown,
+    row_of_change,
     share_sentence,
     shorten_op,
     words_of_row,
 )
 from stepscope.analysis.account.causes import TERMS
-from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, causes_of_class
-from stepscope.analysis.account.verdict import FirstChange, judge_account, next_to_unknown, row_of_change
+from stepscope.analysis.account.selection import CAUSES
 from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rules import rules as all_rules
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
@@ -69,7 +74,7 @@ class Advised:
 
 def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
     """All advice that applies.  A rule that raises is named in a warning; the others still run."""
-    ended = advise_on_end(context)
+    ended = advise_on_end(context) if any(host.end is not None for host in context.hosts) else None
     if ended is not None:
         advice, verdict, is_all = ended
         others = Advised((), (), verdict) if is_all else _advise_on_steps(context, rules)
@@ -123,7 +128,8 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         ]
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
     kept, verdict = _say_outside_first(context, kept, verdict)
-    if (growth := advise_on_growth(context)) is not None:
+    growing = any(host.growth is not None for host in context.hosts)
+    if growing and (growth := advise_on_growth(context)) is not None:
         kept.insert(1 if kept else 0, growth)  # no step is shorter without it
     return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
 

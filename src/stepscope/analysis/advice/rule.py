@@ -13,7 +13,7 @@ from typing import NamedTuple
 from stepscope.analysis.account.account import AccountRow
 from stepscope.analysis.account.account_text import cause_sentence, cause_words, describe_culprit
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import ForTraining
+from stepscope.analysis.advice.actions import ForTraining, place_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain, predict_change, predict_nothing
 from stepscope.analysis.advice.items import Advice, Interval, Row
@@ -60,6 +60,7 @@ class Finding:
         host: that the finding is about; None for the one that sets the pace.
         rows, intervals: where the evidence is found.
         id, kind, title, actions, tool, confidence: instead of the rule's.
+        may_run_beside: its part is work that may run beside the step, which bounds what the first action gives.
         is_indication: see `Advice`.
     """
 
@@ -85,6 +86,7 @@ class Finding:
     actions: tuple[str, ...] | None = None
     tool: str = ""
     confidence: float | None = None
+    may_run_beside: bool = False
     is_indication: bool = False
 
 
@@ -139,10 +141,13 @@ class Rule:
 
 def _advise(rule: Rule, context: Context, found: Finding) -> Advice:
     actions = actions_for(context.framework, rule.actions) if found.actions is None else found.actions
+    gain = _gain(context, found)
+    if found.may_run_beside:
+        actions, gain = place_actions(context, actions, gain, found.part_ms or 0.0)
     if context.infers:
         fitting = (each for each in actions if not isinstance(each, ForTraining))
         actions = tuple(type(each)(each.replace("before training", "ahead of time")) for each in fitting)
-    return _gain(context, found).advice(
+    return gain.advice(
         rule=found.id or rule.id,
         kind=found.kind or rule.kind,
         title=found.title or rule.title,

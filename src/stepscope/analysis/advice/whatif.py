@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount, account_without_culprits
-from stepscope.analysis.account.account_text import SENTENCE_OF
+from stepscope.analysis.account.account_text import CAUSES_OF_CLASS, SENTENCE_OF
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import CausesOfStep
 from stepscope.analysis.account.interventions import Intervention, Move, Overlap, Scale
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.predict import Predicted, predict
-from stepscope.analysis.account.selection import CAUSES, CAUSES_OF_CLASS, Selection, select_part, similar_names
+from stepscope.analysis.account.selection import CAUSES, Selection, select_part, similar_names
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import CLASSES, Advice
 from stepscope.analysis.facts.changes import CHANGES_OF_CLASS, LEAST

@@ -21,11 +21,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.account.account import StepAccount, account_without_culprits
-from stepscope.analysis.account.account_text import CAUSE_FIELDS, account_shown, cause_cells
+from stepscope.analysis.account.account import StepAccount, account_shown, account_without_culprits
+from stepscope.analysis.account.account_text import CAUSE_FIELDS, cause_cells, input_percent, input_sentence
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.account.every_step import accounted_steps, every_step
-from stepscope.analysis.account.verdict import input_percent, input_sentence
 from stepscope.analysis.input import tf_data_tool
 from stepscope.analysis.input.input_ops import INPUT_OPS, MEANING, input_ops, work_by_category
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.context import Context, Read
 from stepscope.analysis.advice.items import Advice, describe_speedup
 from stepscope.analysis.advice.ranking import advise, find_record_first
-from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.overview import overview_tool as overview
 from stepscope.analysis.overview.findings import RECORD_AGAIN
 from stepscope.analysis.overview.session_figures import HostPart

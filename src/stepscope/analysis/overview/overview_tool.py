@@ -7,14 +7,14 @@ from dataclasses import asdict, replace
 from typing import Any, ClassVar, cast
 
 from stepscope.analysis.account import account_text
-from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of
+from stepscope.analysis.account.account import CONTENTION, StepAccount, account_of, account_shown
+from stepscope.analysis.account.account_text import input_percent
 from stepscope.analysis.account.every_step import accounted_steps
 from stepscope.analysis.account.long_steps import OUTLIER, LongSteps
-from stepscope.analysis.account.verdict import input_percent
 from stepscope.analysis.advice import Advice, Context, advise
+from stepscope.analysis.advice.context import Read
 from stepscope.analysis.advice.items import describe_speedup
 from stepscope.analysis.advice.ranking import find_record_first
-from stepscope.analysis.advice.reading import Read
 from stepscope.analysis.advice.stopped import FILLED_FIELDS, OF_JOB, filled_rows, too_large_request
 from stepscope.analysis.facts.host_facts import NEED_ACCOUNT, NEED_NO_ACCOUNT, NEED_NO_LINKS, facts_of
 from stepscope.analysis.ops.top_ops import device_ops, host_ops
@@ -642,7 +642,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
     ends = [part.facts.end for part in partials]
     found = finding_of(session.taking or hosts)
     context = _rule_context(partials, session)
-    account, advised = account_text.account_shown([part.account for part in partials]), advise(context)
+    account, advised = account_shown([part.account for part in partials]), advise(context)
     return OverviewReport(
         hosts=tuple(part.host for part in hosts),
         warnings=(

@@ -19,8 +19,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stepscope.analysis.account.account import StepAccount, account_of
-from stepscope.analysis.account.account_text import account_shown, cause_sentence, culprit_name
+from stepscope.analysis.account.account import StepAccount, account_of, account_shown
+from stepscope.analysis.account.account_text import cause_sentence, culprit_name
 from stepscope.analysis.account.causes import MEANING, Cause
 from stepscope.analysis.account.critical_path import OWN, Pieces
 from stepscope.analysis.account.every_step import CausesOfStep, EveryStep, causes_of_steps, every_step

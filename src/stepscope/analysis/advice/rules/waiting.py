@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Beside, Named, place_actions
+from stepscope.analysis.advice.actions import Beside, Named
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import predict_change, predict_nothing
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Finding, Rule, actions_for
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
@@ -155,14 +154,8 @@ def _find(context: Context) -> Finding | None:
         waits += context.python_ms
     if _can_be_cached(context, kind):
         why = f"{why}; they already run in parallel, and none of their ops is random"
-    change = _change(context, kind, unnamed)
-    if cause is _UNRECORDED_BEFORE:  # what goes on there may be anything, and so may its gain
-        gain = predict_nothing(context, waits, f"that gap was not recorded: {remedy(PYTHON_CALLS, context.recorder)}")
-    else:
-        gain = predict_change(context, change, waits, cause.without)
-    actions, gain = place_actions(
-        context, _add_stage_action(context, kind, cause.general_actions(context)), gain, waits
-    )
+    # What goes on in a gap of which nothing was recorded may be anything, and so may its gain.
+    is_known = cause is not _UNRECORDED_BEFORE
     return Finding(
         part_ms=waits,
         id=f"input.{kind.removeprefix('input_')}",
@@ -170,9 +163,12 @@ def _find(context: Context) -> Finding | None:
         title=cause.title or _TITLES[kind],
         share=f"{context.percent(waits):.1f} % of each step is {cause.share}",
         evidence=why,
-        gain=gain,
+        change=_change(context, kind, unnamed) if is_known else "",
+        without=cause.without,
+        unknown="" if is_known else f"that gap was not recorded: {remedy(PYTHON_CALLS, context.recorder)}",
         parts=_parts(cause, unnamed),
-        actions=actions,
+        actions=_add_stage_action(context, kind, cause.general_actions(context)),
+        may_run_beside=True,
         tool="tf-data" if context.feed.has_iterators else "input-pipeline",
         confidence=cause.confidence,
         rows=(Row("overview", "input", round(waits, 3)),),

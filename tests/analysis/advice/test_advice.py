@@ -18,7 +18,8 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry
 from stepscope.analysis.advice.gain import predict_without
-from stepscope.analysis.advice.rules import checkpoint, dispatch, own_rules, waiting
+from stepscope.analysis.advice.registry import own_rules
+from stepscope.analysis.advice.rules import checkpoint, dispatch, waiting
 from stepscope.analysis.advice.whatif import what_if_advised
 from stepscope.analysis.input.pipeline_advice import suggestion
 from stepscope.analysis.overview import advice_tool as tool

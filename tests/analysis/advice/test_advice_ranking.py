@@ -15,7 +15,7 @@ from reporting import context_of
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, ranking, registry
-from stepscope.analysis.advice.rules import own_rules
+from stepscope.analysis.advice.registry import own_rules
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind

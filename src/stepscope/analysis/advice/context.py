@@ -294,7 +294,7 @@ class Context:
             for span in spans
         )
 
-    # -- what rules are about: whether a run has enough of it for any of them, see `rules.FILES` -----------------------
+    # -- what rules are about: whether a run has enough of it for any of them, see `registry.FILES` --------------------
 
     def _takes(self, *causes: str) -> bool:
         return self.percent(self.cause_ms(*causes)) >= LEAST_PERCENT

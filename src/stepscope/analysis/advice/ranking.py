@@ -26,8 +26,8 @@ from stepscope.analysis.account.selection import CAUSES
 from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
-from stepscope.analysis.advice.rules import rules as all_rules
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls

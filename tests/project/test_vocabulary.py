@@ -76,9 +76,9 @@ PATTERNS: dict[tuple[str, str], str] = {
 
 # Module and text with a framework's names in it.
 NAMES: dict[tuple[str, str], str] = {
-    ("advice/rules/device_work.py", "tf.function(jit_compile=True) fuses copies into neighbouring ops"): "advice",
+    ("advice/rules/words.py", "tf.function(jit_compile=True) fuses copies into neighbouring ops"): "advice",
     (
-        "advice/rules/device_idle.py",
+        "advice/rules/words.py",
         "compile the step as a whole: tf.function(jit_compile=True), which fuses small kernels",
     ): "advice",
     (
@@ -97,7 +97,7 @@ NAMES: dict[tuple[str, str], str] = {
     ("registry.py", "inference_profile"): "XProf's name of a tool",
     ("input/tf_data_tool.py", "::"): "joins the stages of a name of tf.data's own",
     (
-        "advice/rules/dispatch.py",
+        "advice/rules/words.py",
         "fuse its ops: tf.function(jit_compile=True), or model.compile(jit_compile=True)",
     ): "advice",
 }

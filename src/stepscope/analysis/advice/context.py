@@ -294,89 +294,41 @@ class Context:
             for span in spans
         )
 
-    # -- what rules are about: whether a run has enough of it for any of them, see `registry.FILES` --------------------
+    @cached_property
+    def subjects(self) -> frozenset[str]:
+        """The files of `registry.FILES` whose rules this run can be about, as it has what all rules of a file need: a
+        cause that takes a share which any rule speaks of, or facts of the kind that they read."""
 
-    def _takes(self, *causes: str) -> bool:
-        return self.percent(self.cause_ms(*causes)) >= LEAST_PERCENT
+        def takes(cause: str) -> bool:
+            return self.percent(self.cause_ms(cause)) >= LEAST_PERCENT
 
-    def could_leave_out_functions(self) -> bool:
-        """Whether functions of the program are known, and a replay without them."""
-        return bool(self.lines) and self.changes is not None
-
-    def compiles(self) -> bool:
-        """Whether steps trace or compile."""
-        return self._takes("compile")
-
-    def may_wait_for_input(self) -> bool:
-        """Whether steps wait for input, or for what may be that, or run beside it on the host."""
-        if self._takes("input"):
-            return True
-        if self.loop is None or self.has_device:
-            return False
-        return bool(self.feed.ops_ps) or self.percent(self.per_step_ms(self.loop.before_program_ps)) >= LEAST_PERCENT
-
-    def takes_data_in(self) -> bool:
-        """Whether steps copy data in, or convert it on the host."""
-        return self._takes("transfer") or (self.work.casts_ps > 0 and not self.has_device)
-
-    def saves(self) -> bool:
-        """Whether steps save."""
-        return self._takes("checkpoint")
-
-    def runs_python(self) -> bool:
-        """Whether the loop's Python, another thread's or that of compiled programs holds up steps."""
-        is_much = self.percent(self.python_ms) >= LEAST_PERCENT
-        beside = self.pace.rival is not None or self.work.callbacks_ps > 0
-        return is_much or beside or self.framework == "python"
-
-    def computes_on_host(self) -> bool:
-        """Whether the host computes the steps itself."""
-        return self.work.steps > 0 and self.loop is not None and not self.has_device
-
-    def is_about_devices(self) -> bool:
-        """Whether devices compute the steps, or could, or do so unseen."""
+        work, device, loop, on_host = self.work, self.device, self.loop, not self.has_device
+        before_ms = self.per_step_ms(loop.before_program_ps) if loop is not None else 0.0
         is_blind = self.account is not None and self.account.blindness is not None
-        return self.has_device or self.device is not None or is_blind or bool(self.pace.unused_device)
-
-    def has_several_ranks(self) -> bool:
-        """Whether ranks that meet were recorded."""
-        return sum(host.rank is not None for host in self.hosts) > 1
-
-    def communicates(self) -> bool:
-        """Whether collectives hold up steps."""
         devices = [host.device for host in self.hosts if host.device is not None]
         accounts = [host.account for host in self.hosts if host.account is not None]
-        exposed = any(each.exposed_collectives_ps for each in devices)
-        return exposed or any(each.mean_percent.get("communication") for each in accounts)
-
-    def may_compute_too_much(self) -> bool:
-        """Whether steps compute what may not be needed."""
-        work, device = self.work, self.device
-        again = work.recomputed_ps > 0 or (device is not None and "recomputed" in device.kinds)
-        extra = bool(work.forward_only_ps) or 0 < work.backward_ps < work.forward_ps or len(work.modules) > 1
-        known = any(each.kind != SET_UP for each in self.excesses)
-        return known or again or (extra and not self.has_device)
-
-    def makes_anew(self) -> bool:
-        """Whether steps make something that could be made once."""
-        return any(each.kind == SET_UP for each in self.excesses)
-
-    def may_lack_memory(self) -> bool:
-        """Whether the host moves data in memory, or the memory of devices is known."""
-        return self._has_reports() if self.has_device else bool(self.work.moves)
-
-    def may_do_less_work(self) -> bool:
-        """Whether devices work, or the host computes in 64 bits."""
-        return self.device is not None or self.work.doubles_ps > 0
-
-    def may_do_less_input(self) -> bool:
-        """Whether it is known in which order the input is made."""
-        return self.pace.augmentation is not None or self._has_reports()
-
-    def may_need_less_model(self) -> bool:
-        """Whether ops or graphs of the model are known."""
-        return self._has_reports() or any(graph.unused_layers for host in self.hosts for graph in host.graphs)
-
-    def _has_reports(self) -> bool:
-        """Whether the reports of other tools are at hand."""
-        return self.read is not read_nothing
+        extra = work.forward_only_ps or 0 < work.backward_ps < work.forward_ps or len(work.modules) > 1
+        again = work.recomputed_ps or (device is not None and "recomputed" in device.kinds)
+        reports = self.read is not read_nothing
+        found = {
+            "lines": self.lines and self.changes,
+            "recompilation": takes("compile"),
+            "waiting": takes("input")
+            or (loop and on_host and (self.feed.ops_ps or self.percent(before_ms) >= LEAST_PERCENT)),
+            "transfer": takes("transfer") or (on_host and work.casts_ps),
+            "checkpoint": takes("checkpoint"),
+            "python_overhead": self.percent(self.python_ms) >= LEAST_PERCENT
+            or (self.framework == "python" or self.pace.rival or work.callbacks_ps),
+            "dispatch": work.steps and loop and on_host,
+            "device_idle": self.has_device or device or is_blind or self.pace.unused_device,
+            "straggler": sum(host.rank is not None for host in self.hosts) > 1,
+            "communication": any(each.exposed_collectives_ps for each in devices)
+            or any(each.mean_percent.get("communication") for each in accounts),
+            "redundant_compute": again or (on_host and extra) or any(each.kind != SET_UP for each in self.excesses),
+            "set_up": any(each.kind == SET_UP for each in self.excesses),
+            "memory": work.moves if on_host else reports,
+            "device_work": device or work.doubles_ps,
+            "input_work": self.pace.augmentation or reports,
+            "model": reports or any(graph.unused_layers for host in self.hosts for graph in host.graphs),
+        }
+        return frozenset(name for name, has in found.items() if has)

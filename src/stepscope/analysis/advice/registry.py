@@ -6,7 +6,6 @@ has what all of them are about: so an answer visits the files that it is made in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from importlib import import_module
 
 from stepscope.analysis.advice.context import Context
@@ -17,32 +16,18 @@ from stepscope.plugins import plugins_of
 GROUP = "stepscope.rules"
 _FOLDER = "stepscope.analysis.advice.rules"
 
-FILES: Mapping[str, Callable[[Context], object]] = {
-    "lines": Context.could_leave_out_functions,
-    "recompilation": Context.compiles,
-    "waiting": Context.may_wait_for_input,
-    "transfer": Context.takes_data_in,
-    "checkpoint": Context.saves,
-    "python_overhead": Context.runs_python,
-    "dispatch": Context.computes_on_host,
-    "device_idle": Context.is_about_devices,
-    "straggler": Context.has_several_ranks,
-    "communication": Context.communicates,
-    "redundant_compute": Context.may_compute_too_much,
-    "set_up": Context.makes_anew,
-    "memory": Context.may_lack_memory,
-    "device_work": Context.may_do_less_work,
-    "input_work": Context.may_do_less_input,
-    "model": Context.may_need_less_model,
-}
-"""By the name of a file, in the order in which rules are asked, whether a run has what its rules are about."""
+FILES = (
+    "lines", "recompilation", "waiting", "transfer", "checkpoint", "python_overhead", "dispatch", "device_idle",
+    "straggler", "communication", "redundant_compute", "set_up", "memory", "device_work", "input_work", "model",
+)  # fmt: skip
+"""The files in `rules/`, in the order in which rules are asked; `Context.subjects` says which a run can be about."""
 
 _registered: dict[str, Rule] = {}
 
 
 def own_rules(context: Context | None = None) -> tuple[Rule, ...]:
     """The rules of this package: all, or those of the files that can apply to a run."""
-    files = [name for name, applies in FILES.items() if context is None or applies(context)]
+    files = [name for name in FILES if context is None or name in context.subjects]
     return tuple(rule for name in files for rule in import_module(f"{_FOLDER}.{name}").RULES)
 
 

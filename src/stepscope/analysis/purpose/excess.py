@@ -427,9 +427,8 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
 
 def _find_inverse(trace: HostTrace) -> _Found | None:
     """An inverse that is written out and differentiated, so that it is another one in each step."""
-    rows, own_ps, types, names = trace.derived("what is computed by op", _ops_computed)
-    kind = np.array([bool(INVERTS.fullmatch(name)) for name in names], np.bool_)
-    chosen = np.isin(trace.events.type[rows], types[kind])
+    rows, own_ps, op, names = trace.derived("what is computed by op", _ops_computed)
+    chosen = np.isin(op, [at for at, name in enumerate(names) if INVERTS.fullmatch(name)])
     place, ops = framework_ops_of_events(trace, rows, trace.stat_strings(stat_names.HLO_OP, rows=rows))
     chosen |= np.array([any(map(INVERTS.fullmatch, compiled_functions(op))) for op in ops], np.bool_)[place]
     if own_ps[chosen].sum() < LARGE_SHARE / 100.0 * own_ps.sum():
@@ -456,25 +455,28 @@ def _has_gradient(trace: HostTrace, rows: I64) -> bool:
 
 def _find_costly(trace: HostTrace, pattern: Pattern[str], least: float) -> tuple[I64, str] | None:
     """Ops of a kind, where they are a share of what is computed, and their names."""
-    rows, own_ps, types, names = trace.derived("what is computed by op", _ops_computed)
-    wanted = {name for name in set(names) if pattern.fullmatch(name)}
+    rows, own_ps, op, names = trace.derived("what is computed by op", _ops_computed)
+    wanted = [at for at, name in enumerate(names) if pattern.fullmatch(name)]
     if not wanted:
         return None
-    chosen = np.isin(trace.events.type[rows], types[np.array([name in wanted for name in names], np.bool_)])
+    chosen = np.isin(op, wanted)
     if not chosen.any() or own_ps[chosen].sum() < least * own_ps.sum():
         return None
-    return rows[chosen], ", ".join(sorted(wanted))
+    return rows[chosen], ", ".join(sorted(names[at] for at in wanted))
 
 
 def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
-    """What is computed: rows of events, their own times in ps, their types, and what op each of these types is."""
+    """What is computed: rows of events, their own times in ps, their ops, and the names of these."""
     work, eager = computing_of(trace), computing_eager_ops(trace)
     eager = eager[whole_steps(trace).label[eager] >= 0]
     others = [eager] if len(work) else [eager, *(each.rows for each in program_work(trace))]
     rows = np.concatenate([work.rows, *others])
     own_ps = np.append(work.own_ps, trace.events.duration_ps[rows[len(work) :]])
     types = used_rows(trace.events.type[rows], len(trace.event_types))
-    return rows, own_ps, types, [eager_op(name) or op_alone(name) for name in type_names(trace, types)]
+    number, of_type = dict[str, int](), np.zeros(len(trace.event_types), np.int64)
+    names = (eager_op(name) or op_alone(name) for name in type_names(trace, types))
+    of_type[types] = [number.setdefault(name, len(number)) for name in names]
+    return rows, own_ps, of_type[trace.events.type[rows]], [*number]
 
 
 def _find_pairs(trace: HostTrace) -> _Found | None:

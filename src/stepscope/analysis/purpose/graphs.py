@@ -95,8 +95,8 @@ def _is(trace: HostTrace, work: Computing, trait: PurposeTrait | OpTrait) -> Mas
 def trained_types(trace: HostTrace, types: I64) -> I64:
     """The event types whose ops have a gradient: it is called after them, `gradient_tape/NAME/MatMul`."""
     names = type_names(trace, types)
-    forward = {forward_of_gradient(name) for name in names} - {""}
-    found: I64 = types[np.array([name.rpartition(":")[0] in forward for name in names], np.bool_)]
+    forward = {forward_of_gradient(name) for name in names if "gradient" in name} - {""}
+    found: I64 = types[[at for at, name in enumerate(names) if forward and name.rpartition(":")[0] in forward]]
     return found
 
 

@@ -135,14 +135,14 @@ def _jacobian_of_tape(trace: HostTrace) -> Jacobian | None:
     """By names: a tape that is asked for a Jacobian runs its gradients for all rows at once, as `MatMul/pfor`."""
     work = computing_of(trace)
     types = used_rows(trace.events.type[work.rows], len(trace.event_types))
-    names = dict(zip(types.tolist(), type_names(trace, types), strict=True))
-    chosen = [type_ for type_, name in names.items() if is_gradient_of_all(name)]
+    names = type_names(trace, types)
+    chosen = [at for at, name in enumerate(names) if "/pfor/" in name and is_gradient_of_all(name)]
     made = made_by_ops(trace) if chosen else {}
-    sizes = [made[node].size for type_ in chosen if (node := names[type_].rpartition(":")[0]) in made]
+    sizes = [made[node].size for at in chosen if (node := names[at].rpartition(":")[0]) in made]
     first = Counter(size[0] for size in sizes if len(size) > 2)
     if not first:
         return None
-    return Jacobian(work.rows[np.isin(trace.events.type[work.rows], chosen)], first.most_common(1)[0][0])
+    return Jacobian(work.rows[np.isin(trace.events.type[work.rows], types[chosen])], first.most_common(1)[0][0])
 
 
 # ---- PyTorch ---------------------------------------------------------------------------------------------------------

@@ -96,3 +96,15 @@ def latest_end(const int64_t[::1] start, const int64_t[::1] duration):
         for at in range(start.shape[0]):
             latest = max(latest, start[at] + duration[at])
     return latest
+
+
+def extent(const int64_t[::1] start, const int64_t[::1] duration, const uint8_t[::1] chosen):
+    """The first start and the last end of the chosen ones, bool of shape (n,); of none, the end comes first."""
+    cdef int64_t at, first = 0x7FFFFFFFFFFFFFFF, last = -0x7FFFFFFFFFFFFFFF - 1
+    if not start.shape[0] == duration.shape[0] == chosen.shape[0]:
+        raise IndexError("the columns are not of one length")
+    with nogil:
+        for at in range(start.shape[0]):
+            if chosen[at]:
+                first, last = min(first, start[at]), max(last, start[at] + duration[at])
+    return first, last

@@ -2,6 +2,9 @@
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 
+from stepscope.kernels.growing cimport Growing, as_column, push
+from stepscope.kernels.memory cimport free
+
 
 def parents(
     const int64_t[::1] start, const int64_t[::1] duration, const int64_t[::1] line_begin, const int64_t[::1] line_end,
@@ -201,6 +204,26 @@ def outermost(const int32_t[::1] parent, const uint8_t[::1] counts, int32_t[::1]
         for event in range(parent.shape[0]):
             above = out[parent[event]] if parent[event] >= 0 else -1
             out[event] = above if above >= 0 else <int32_t>event if counts[event] else -1
+
+
+def outer_rows(const uint8_t[::1] rank, const int32_t[::1] parent):
+    """The rows of ranked events that are in no event of the same rank or a higher one: int64 of shape (n,), ascending.
+
+    Args:
+        rank: uint8 of shape (events,), 0 for those that have none; parent: as of `outermost`.
+    """
+    cdef Growing found = Growing(NULL, 0, 0)
+    cdef int64_t event
+    if rank.shape[0] != parent.shape[0]:
+        raise IndexError("the columns are not of one length")
+    try:
+        with nogil:
+            for event in range(rank.shape[0]):
+                if rank[event] and (parent[event] < 0 or rank[parent[event]] < rank[event]):
+                    push(&found, event)
+        return as_column(&found)
+    finally:
+        free(found.items)
 
 
 def around(const uint8_t[::1] kind, const int32_t[::1] parent, const uint8_t[::1] bit_of_kind, uint8_t[::1] out):

@@ -17,7 +17,7 @@ from stepscope.analysis.trace.blocking import blocking_calls, cut_waits
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import EventKind, HostTrace, Kind, Trait
-from stepscope.model.arrays import I32, I64, U8, Mask, blocks_of, look_up, run_rows
+from stepscope.model.arrays import I32, I64, U8, look_up, run_rows
 from stepscope.records import dataclass
 from stepscope.report import Cell
 from stepscope.report.columns import rows_in_ms
@@ -180,7 +180,7 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     known = (rank > Rank.NONE) & (links.extent_ps > 0)
     ours = steps.label >= 0
     near = ours | is_device_work(trace) | ((trace.events.line == steps.line) & (steps.line >= 0))
-    own = outer_rows(known & near, rank, links.parent)
+    own = np.asarray(kernels.nesting.outer_rows(rank * (known & near), links.parent))
     row, start, end = active_parts(trace, own)
     totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.until_ps)
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
@@ -201,17 +201,6 @@ def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
         return rows, start, end
     at, start, end = cut_waits(trace, rows, start, end)
     return rows[at], start, end
-
-
-def outer_rows(member: Mask, rank: U8, parent: I32) -> I64:
-    """Rows of the members, without those inside a member of equal or higher rank: they decide no instant."""
-    found, counts = [np.empty(0, np.int64)], np.where(member, rank, 0)
-    for part in blocks_of(len(member)):
-        rows = np.flatnonzero(member[part]) + part.start
-        above = parent[rows]
-        inner = (above >= 0) & (counts[above] >= rank[rows])
-        found.append(rows[~inner])
-    return np.concatenate(found)
 
 
 def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64) -> I64:

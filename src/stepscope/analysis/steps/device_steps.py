@@ -14,7 +14,6 @@ from stepscope import kernels
 from stepscope.analysis.steps.breakdown import (
     Rank,
     active_parts,
-    outer_rows,
     rank_events,
     sum_by_category,
     time_by_rank,
@@ -66,7 +65,8 @@ def device_steps(trace: HostTrace) -> list[DeviceSteps]:
         return []
     steps, rank, device = steps_of(trace), rank_events(trace), is_device_work(trace)
     known = (rank > Rank.NONE) & (forest(trace).extent_ps > 0) & (steps.label >= 0)
-    of_host = _merge_equal_ranks(trace, rank, outer_rows(known & ~device, rank, forest(trace).parent))
+    outer = kernels.nesting.outer_rows(rank * (known & ~device), forest(trace).parent)
+    of_host = _merge_equal_ranks(trace, rank, np.asarray(outer))
     working = np.flatnonzero(known & device)
     plane = trace.lines.plane[trace.events.line[working]]
     found = [_device_steps(trace, steps, rank, each, working[plane == each], of_host) for each in planes]

@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from stepscope import kernels
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, starts_up, steps_of
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import device_rows, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64, Mask, blocks_of, median
+from stepscope.model.arrays import I64, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.torch import plain_range
@@ -62,7 +63,8 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
     # Of devices alone nothing tells steps from their parts, and Stepscope's own captures wait for steps themselves.
     if steps.source == "none" or not len(counted) or not threads.any() or capture_facts(trace):
         return None
-    whole = _time_recorded(trace, recorded)
+    first, last = kernels.columns.extent(trace.events.start_ps, trace.events.duration_ps, recorded)
+    whole = Spans.union(np.array([first]), np.array([last]))
     rest = whole - Spans.union(steps.start_ps[counted], np.maximum(steps.until_ps, steps.end_ps)[counted])
     if rest.total <= _MOST * whole.total:  # nor without the recorder's part, which lies outside
         return None
@@ -78,17 +80,6 @@ def _find(trace: HostTrace) -> OutsideSteps | None:
     percent = 100.0 * (high - low if is_one else rest.total) / whole.total
     where = _say_where(trace, counted, low, high) if is_one else "outside the steps"
     return OutsideSteps(percent, where, high - low, _holder(trace, low, high))
-
-
-def _time_recorded(trace: HostTrace, recorded: Mask) -> Spans:
-    """From the first start of some events, at least one, to their last end; block by block, as these are nearly all."""
-    start_ps, duration_ps, found = trace.events.start_ps, trace.events.duration_ps, []
-    for part in blocks_of(len(recorded)):
-        rows = part.start + np.flatnonzero(recorded[part])
-        if len(rows):
-            found.append((start_ps[rows].min(), (start_ps[rows] + duration_ps[rows]).max()))
-    low, high = np.array(found, np.int64).T
-    return Spans.union(low.min(keepdims=True), high.max(keepdims=True))
 
 
 def _counted(trace: HostTrace) -> I64:

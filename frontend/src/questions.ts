@@ -78,6 +78,7 @@ export const QUESTIONS: readonly Question[] = [
       { path: "tf-data", tool: "tf-data", label: "tf.data", key: "d" },
       { path: "idle", tool: "idle", label: "Idle devices", key: "l" },
       { path: "syncs", tool: "syncs", label: "Waits for devices", key: "y" },
+      { path: "system", tool: "system", label: "System", key: "n" },
     ],
   },
   {
@@ -92,7 +93,6 @@ export const QUESTIONS: readonly Question[] = [
     views: [
       { path: "", tool: "memory-profile", label: "In use over time", heading: "Memory" },
       { path: "xla", tool: "memory-viewer", label: "XLA programs", heading: "Memory of XLA programs", key: "v" },
-      { path: "system", tool: "system", label: "System", key: "n" },
     ],
   },
   {
@@ -105,7 +105,8 @@ export const QUESTIONS: readonly Question[] = [
 const MOVED: Readonly<Record<string, string>> = {
   input: "waiting/input",
   "input/tf-data": "waiting/tf-data",
-  system: "memory/system",
+  system: "waiting/system",
+  "memory/system": "waiting/system",
   sql: "timeline/sql",
 };
 

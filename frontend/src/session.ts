@@ -14,6 +14,7 @@ import {
   toolAddress,
 } from "./api";
 import { setCategoryRules } from "./design/colours";
+import { when } from "./format";
 import { allWords, refreshWords, wordsOf } from "./people";
 import { go, route, withParams } from "./router";
 
@@ -39,13 +40,13 @@ export const listedSessions = computed<readonly SessionInfo[]>(() => {
   return (sessions.value?.sessions ?? []).filter((each) => !said[each.id]?.deleted);
 });
 
-/** When it was recorded, in Unix seconds: as stated, else the time in its name, else that of its files. */
-export function recordedAt({ run, modified }: SessionInfo, stated?: string | null): number {
-  if (stated) return Date.parse(stated) / 1e3;
+/** When it was recorded: as stated, else the time in its name; that of its files, which may be copies, is said to be. */
+export function recordedText({ run, modified }: SessionInfo, stated?: string | null): string {
+  if (stated) return when(Date.parse(stated) / 1e3);
   const found = /(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)/.exec(run)?.slice(1).map(Number);
-  if (!found) return modified;
+  if (!found) return `file of ${when(modified)}`;
   const [year = 0, month = 1, ...rest] = found;
-  return new Date(year, month - 1, ...rest).getTime() / 1e3;
+  return when(new Date(year, month - 1, ...rest).getTime() / 1e3);
 }
 
 /** The title that somebody gave to a session, otherwise its run. */

@@ -42,7 +42,7 @@ describe("the address", () => {
     ["#/input?session=s", "#/waiting/input?session=s"],
     ["#/input/tf-data", "#/waiting/tf-data"],
     ["#/sql", "#/timeline/sql"],
-    ["#/system", "#/memory/system"],
+    ["#/system", "#/waiting/system"],
   ])("of an earlier version, %s, leads to %s", (old, today) => expect(formatHash(parseHash(old))).toBe(today));
 
   it("leads to every tool that the page knows, and to each of its views", () => {

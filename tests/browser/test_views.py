@@ -165,8 +165,11 @@ def test_hosts_open_at_the_step_in_which_they_differ_most_and_lead_to_it(page, p
     row = next(row for row in steps if (row["step"], row["host"]) == (worst["step"], worst["host"]))
     show(page, page_server, "pod-viewer", RANKS)
 
-    expect(page.locator(".card", has=page.locator(".pod"))).to_contain_text(f"Step {worst['step']}")
-    page.get_by_role("link", name="This step in its timeline").click()
+    graph = page.locator(".card", has_text=f"Step {worst['step']}").locator(".column-graph")
+    graph.focus()
+    for _ in range(1 + [row["host"] for row in found["rows"] if row["step"] == worst["step"]].index(worst["host"])):
+        page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
     await_address(page, "#/timeline?", "begin=")
     place = query_of(page.evaluate("location.hash"))
     assert (place["host"], float(place["begin"])) == (worst["host"], pytest.approx(row["start_ms"], abs=1e-6))

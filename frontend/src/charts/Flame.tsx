@@ -1,6 +1,7 @@
 /** A flame graph: each call or module as wide as its time, what it contains below it. */
 import { inkOn } from "../design/colours";
 import { percent } from "../format";
+import { narrow } from "../table/narrow";
 import { cut } from "../timeline/names";
 import type { CallNode, FlameBlock } from "../timeline/tree";
 import { hint } from "../ui/hint";
@@ -17,10 +18,11 @@ interface FlameProps {
 }
 
 const LEVEL = 22;
-/** As many letters have room in the whole width. */
-const LETTERS = 200;
+/** As many letters have room in the whole width, and on a phone; fewer than some say nothing. */
+const [LETTERS, ON_PHONE, FEWEST] = [200, 46, 4];
 
 export function Flame({ label, blocks, total, write, colourOf, onPick }: FlameProps) {
+  const letters = narrow.value ? ON_PHONE : LETTERS;
   const depth = Math.max(0, ...blocks.map((block) => block.level)) + 1;
   return (
     <div
@@ -50,7 +52,7 @@ export function Flame({ label, blocks, total, write, colourOf, onPick }: FlamePr
             onClick={() => onPick(node.id)}
             {...hint(node.name, `${calls}. Self is the time in which nothing below it runs.`, text)}
           >
-            {cut(node.name, Math.floor(width * LETTERS) - 2)}
+            {width * letters >= FEWEST + 2 && cut(node.name, Math.floor(width * letters) - 2)}
           </button>
         );
       })}

@@ -2,13 +2,13 @@
 
 import { useMemo, useState } from "preact/hooks";
 import type { SessionInfo } from "../api";
-import { bytes, cellText, counted, duration, placesText, when } from "../format";
+import { bytes, cellText, counted, duration, placesText } from "../format";
 import { allWords, mayLabel, type Words, wordsOf } from "../people";
 import { linkTo } from "../router";
 import {
   fact,
   listedSessions,
-  recordedAt,
+  recordedText,
   refreshSessions,
   session,
   sessionId,
@@ -23,14 +23,18 @@ import { IconButton, SearchBox } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Menu } from "../ui/menu";
 import { editedSession } from "./dialogs";
-import { type Glance, sparkline, useGlance } from "./glances";
+import { type Glance, glances, sparkline, useGlance } from "./glances";
 import { openSessionNamed } from "./openSession";
 import { setDeleted, toggleStar } from "./quickChanges";
 
 const FRAMEWORKS: Readonly<Record<string, string>> = { tensorflow: "TensorFlow", jax: "JAX", pytorch: "PyTorch" };
 
 /** The file types of a session. */
-export const FORMATS: Readonly<Record<string, string>> = { xspace: "xplane.pb", kineto: "trace.json" };
+export const FORMATS: Readonly<Record<string, string>> = {
+  xspace: "xplane.pb",
+  kineto: "trace.json",
+  "nsight-sqlite": "Nsight Systems",
+};
 
 export function frameworkName(name: unknown): string {
   return typeof name === "string" ? (FRAMEWORKS[name] ?? name) : "";
@@ -154,8 +158,8 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
               <span class="muted minor breaks">
-                {when(recordedAt(each))} · {placesText(each.hosts)} · {bytes(each.bytes)} ·{" "}
-                {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
+                {recordedText(each, glances.value[each.id]?.recorded)} · {placesText(each.hosts)} · {bytes(each.bytes)}{" "}
+                · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
               </span>
             </button>
             <RowActions info={each} onEdit={onEdit} />

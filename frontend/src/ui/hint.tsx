@@ -73,6 +73,7 @@ function listen(): () => void {
   document.addEventListener("focusin", focused);
   document.addEventListener("mousedown", hide);
   document.addEventListener("keydown", keys);
+  document.addEventListener("input", hide); // it would lie on what the typing changes
   document.addEventListener("scroll", scrolled, true);
   return () => {
     hide();
@@ -80,6 +81,7 @@ function listen(): () => void {
     document.removeEventListener("focusin", focused);
     document.removeEventListener("mousedown", hide);
     document.removeEventListener("keydown", keys);
+    document.removeEventListener("input", hide);
     document.removeEventListener("scroll", scrolled, true);
   };
 }

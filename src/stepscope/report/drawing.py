@@ -87,7 +87,7 @@ def to_svg(drawing: Drawing) -> str:
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width} {drawing.height}" role="img" '
         f'aria-label="{title}" style="width:100%;max-width:{drawing.width}px;height:auto;color:inherit" '
-        'font-family="system-ui,sans-serif" font-size="11">'
+        'font-family="Inter Variable,system-ui,sans-serif" font-size="11">'
     )
     parts = [*map(_line, drawing.lines), *map(_box, drawing.boxes), *map(_word, drawing.words)]
     return f"{head}<title>{title}</title>{''.join(parts)}</svg>"

@@ -247,16 +247,6 @@ def test_without_steps_on_both_sides_the_captures_are_compared() -> None:
     assert any("both sides have no steps" in note for note in report.notes)
 
 
-def test_medians_are_said_where_they_differ_by_another_factor_than_the_means() -> None:
-    stalled = draw("""
-        host main | M0---M1---M2---M3------------------------
-        host main | a----a----a----a-------------------------
-    """)
-    slow = draw("host main | M0--------M1--------M2--------M3--------")
-
-    assert "median 10.00 -> 5.00 ms" in compared(slow, stalled).verdict_text
-
-
 # -- where the time went ---------------------------------------------------------------------------------------------
 
 
@@ -358,11 +348,13 @@ def test_what_else_differs_is_told() -> None:
         host main | L1        L2
         gpu0 s    |   k1--      k2--
     """)
-    notes = compared(replace(one, framework="jax"), replace(other, framework="pytorch")).notes
+    report = compared(replace(one, framework="jax"), replace(other, framework="pytorch"))
 
-    assert notes[:4] == (
+    assert report.mismatches == (
         "the framework differs: jax before, pytorch after",
         "the device differs: CPU before, GPU after",
+    )
+    assert report.notes[:2] == (
         "the number of devices that computed differs: 0 before, 1 after",
         "steps were found in different ways: before, no step marks and no repeating sequence were found; the whole "
         "capture counts as one span; after, 2 step marks such as 'train 0' on thread 'main'",
@@ -388,11 +380,11 @@ def test_no_advice_made_the_difference_between_two_devices() -> None:
         return [row["measured_speedup"] is not None for row in compared(slow, after).foretold]
 
     assert came(fast) == [True]
-    assert came(gpu) == [False]
+    assert came(gpu) == []
 
 
-def test_what_an_advice_gained_is_measured_on_the_step_that_it_is_about() -> None:
-    """The median step is half as long; one that stalled moves the mean."""
+def test_what_an_advice_gained_has_the_noise_of_the_verdict() -> None:
+    """Three of four steps are half as long; one that stalled moves the mean, and leaves room for any gain."""
     slow = draw("""
         host main | M0--------M1--------M2--------M3--------
         host main | I-------a-I-------a-I-------a-I-------a-
@@ -402,7 +394,9 @@ def test_what_an_advice_gained_is_measured_on_the_step_that_it_is_about() -> Non
         host main | a----a----a----a-------------------------
     """)
 
-    assert {row["measured_speedup"] for row in compared(slow, stalled).foretold} == {2.0}
+    [row] = compared(slow, stalled).foretold
+    assert (row["measured_speedup"], row["measured_speedup_most"]) == (0.9756, None)
+    assert 0 < row["measured_speedup_least"] < 0.5  # type: ignore[operator]
 
 
 def test_other_shapes_of_inputs_are_told_and_equal_ones_are_not() -> None:

@@ -338,7 +338,8 @@ def test_a_fresh_capture_of_tensorflow_equals_xprof(tf_slow_map_capture: Framewo
 def test_frameworks_without_input_ops_get_an_explained_empty_result(name: str, request: pytest.FixtureRequest) -> None:
     capture: FrameworkCapture = request.getfixturevalue(name)
     found = stepscope.load(capture.logdir).input_pipeline()
-    assert (found.rows, found.step_time_ms["count"], found.figures["input_percent"]) == ((), 10, 0)
+    assert (found.rows, found.figures["input_percent"]) == ((), 0)
+    assert found.step_time_ms["count"] in (9, 10)  # a first step that a busy machine makes long is warm-up
     assert any(text.startswith("no input ops in this capture") for text in found.warnings)
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from draw import Sort, draw
+from draw import MS, Sort, draw
 from reporting import reporter, table
+from sampling import sampled_thread
 
 from stepscope.analysis.ops import op_shapes_tool as op_shapes
-from stepscope.model import EventKind
+from stepscope.model import EventKind, TraceBuilder
 
 K = EventKind
 
@@ -146,3 +147,24 @@ def test_without_devices_host_time_counts():
 def test_hosts_add_up():
     found = report(draw(PICTURE, SORTS, host="a"), draw(PICTURE, SORTS, host="b"))
     assert table(found.rows, "calls", "device_self_us", "percent")[0] == (4, 22000, round(100 * 11 / 15, 4))
+
+
+def test_without_recorded_calls_samples_of_the_stack_tell_the_lines():
+    """Steps of 10 ms, a sample each ms: `aten::cat` runs under line 23 and `aten::mm` under line 24."""
+    builder = TraceBuilder("host")
+    thread, frames, where, times = sampled_thread(builder)
+    frames.event("$bank.py:9 step", 0, 60 * MS, K.PYTHON_CALL)
+    for step in range(6):
+        begin = 10 * step * MS
+        thread.event("train", begin, 10 * MS, K.STEP_MARK, {"step_num": step})
+        thread.event("aten::cat", begin, 7 * MS, K.OP)
+        thread.event("aten::mm", begin + 7 * MS, 3 * MS, K.OP)
+        where.event("$bank.py:9 step @23 torch.cat", begin, 7 * MS, K.OTHER)
+        where.event("$bank.py:9 step @24 ", begin + 7 * MS, 3 * MS, K.OTHER)
+        for at in range(10):
+            times.event("sample", begin + at * MS + MS // 2, 0, K.OTHER)
+
+    assert table(report(builder.build()).lines, "call_site", "calls", "host_self_us", "percent") == [
+        ("bank.py(23): step", 6, 42_000, 70),
+        ("bank.py(24): step", 6, 18_000, 30),
+    ]

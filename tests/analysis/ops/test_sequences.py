@@ -89,3 +89,15 @@ def test_sequences_do_not_overlap_themselves():
 def test_a_sequence_does_not_span_streams():
     found = report(draw("gpu0 s | K a K\ngpu0 t | HbH\ngpu0 u | K c"), draw("host main | a"))
     assert found.rows == ()
+
+
+def test_a_sequence_several_times_is_the_shorter_one_as_often_and_a_first_launch_does_not_count():
+    """Eight times exp, sum; the first launch takes the host six times as long."""
+    found = report(
+        draw("""
+            host main | L1----------L2L3L4L5L6L7L8L9L10L11L12L13L14L15L16
+            gpu0 s    |            K1H2K3H4K5H6K7H8K9H10K11H12K13H14K15H16
+        """, SORTS)
+    )  # fmt: skip
+    assert table(found.rows, "kernels", "length", "count") == [("exp -> sum", 2, 8)]
+    assert 8 * 4000 <= found.rows[0]["host_us"] <= 8 * 6000

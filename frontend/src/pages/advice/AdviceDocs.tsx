@@ -22,8 +22,7 @@ export default function AdviceDocs({ kind, onClose }: { kind: string; onClose: (
             <ul class="docs-rules list gap-m">
               {rules.map((row) => (
                 <li key={row.rule}>
-                  <code>{row.rule}</code> from {row.from.includes(" of ") ? row.from : `${row.from} of the step`}:{" "}
-                  <Inline text={row.of} />
+                  From {row.from.includes(" of ") ? row.from : `${row.from} of the step`}: <Inline text={row.of} />
                 </li>
               ))}
             </ul>
@@ -32,7 +31,7 @@ export default function AdviceDocs({ kind, onClose }: { kind: string; onClose: (
         <h3>How sure it is</h3>
         <Text of={paragraphs("Confidence")} />
         <h3>How the gain is predicted</h3>
-        <Text of={paragraphs("How a gain is predicted")} />
+        <Text of={paragraphs("How a gain is predicted").slice(0, 1)} />
       </div>
     </Drawer>
   );

@@ -7,7 +7,7 @@ import { termText } from "../../terms";
 import { Code, Failed, Loading, sentence } from "../../ui/basics";
 import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
-import { shortKernel } from "../shared/names";
+import { middleCut, shortKernel } from "../shared/names";
 import type { OverviewReport } from "../shared/reports";
 
 interface Prediction {
@@ -52,8 +52,17 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
   const shareOf = ({ name }: Part) =>
     shares[name] ?? (name !== first?.name ? WHOLE : COMPUTES.includes(name) ? HALF : 0);
   const changes = parts.map((part) => [part.name, shareOf(part)] as const).filter(([, share]) => share !== WHOLE);
+  const answer = usePrediction(changes);
+  const title = "What if a part took less time?";
+  if (answer && "error" in answer && !own.length)
+    return (
+      <Drawer title={title} onClose={onClose}>
+        <Failed error={answer.error} />
+      </Drawer>
+    );
   return (
-    <Drawer title="What if a part took less time?" onClose={onClose}>
+    <Drawer title={title} onClose={onClose}>
+      <PredictionOf answer={answer} isAsked={changes.length > 0} />
       <p class="muted">
         Choose how much of a part’s time stays. The recorded steps are replayed with that change, so what overlaps is
         counted once.
@@ -69,15 +78,12 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
         ))}
       </ul>
       <AddPart add={(name) => own.includes(name) || setOwn([...own, name])} />
-      <PredictionOf changes={changes} />
     </Drawer>
   );
 }
 
-/** A kernel's C++ name without its namespaces, and a range without what PyTorch puts behind it. */
-function partName(text: string): string {
-  return /^void |<.*>/.test(text) ? shortKernel(text) : text.replace(/#.*/, "");
-}
+/** A kernel's C++ name without its namespaces, and a range without what PyTorch puts behind it, no longer than a row. */
+const partName = (text: string) => middleCut(/^void |<.*>/.test(text) ? shortKernel(text) : text.replace(/#.*/, ""));
 
 function PartRow({ part, share, setShare }: { part: Part; share: number; setShare: (share: number) => void }) {
   return (
@@ -130,7 +136,7 @@ function AddPart({ add }: { add: (name: string) => void }) {
 
 type Answer = { readonly prediction: Prediction } | { readonly error: ApiError } | null;
 
-function PredictionOf({ changes }: { changes: readonly (readonly [string, number])[] }) {
+function usePrediction(changes: readonly (readonly [string, number])[]): Answer {
   const [answer, setAnswer] = useState<Answer>(null);
   const query = changes.map(([part, share]) => `scale=${encodeURIComponent(`${part}:${share / WHOLE}`)}`).join("&");
   const id = sessionId.value;
@@ -151,7 +157,11 @@ function PredictionOf({ changes }: { changes: readonly (readonly [string, number
       abort.abort();
     };
   }, [query, id]);
-  if (!query) return <p class="muted whatif-answer">Move a slider.</p>;
+  return answer;
+}
+
+function PredictionOf({ answer, isAsked }: { answer: Answer; isAsked: boolean }) {
+  if (!isAsked) return <p class="muted whatif-answer">Move a slider.</p>;
   if (!answer) return <Loading what="Replaying the steps" />;
   if ("error" in answer) return <Failed error={answer.error} />;
   return <Predicted {...answer.prediction} />;

@@ -51,9 +51,11 @@ function Differences({ tool }: { tool: string }) {
   if (failed) return <Failed error={failed} />;
   if (found.state !== "ready") return <Loading what={`Reading ${otherName()}`} />;
   const { report, sections } = found.data;
+  const isKnown = report.verdict !== "unknown" && !report.mismatches.length;
   return (
     <>
-      <Verdict report={report} sections={sections} />
+      <Lines label="Not like for like" lines={report.mismatches} />
+      <Verdict report={report} sections={sections} isKnown={isKnown} />
       {report.breakdown && <TwoBars rows={report.breakdown} />}
       {report.tables.map((about, at) => (
         <Difference
@@ -63,7 +65,7 @@ function Differences({ tool }: { tool: string }) {
           about={about}
           section={tableOf(sections, about.id)}
           isAlone={report.tables.length === 1}
-          isKnown={report.verdict !== "unknown"}
+          isKnown={isKnown}
         />
       ))}
     </>
@@ -129,7 +131,11 @@ function Elsewhere({ names }: { names: readonly string[] }) {
 const TONES = { faster: "better", slower: "worse", within_noise: "muted", unknown: "muted" };
 
 /** The verdict of `stepscope compare`, what changed, and the notes on whether the two are comparable. */
-function Verdict({ report, sections }: { report: CompareReport; sections: readonly Section[] }) {
+function Verdict({
+  report,
+  sections,
+  isKnown,
+}: Pick<ToolAnswer<ToolName, CompareReport>, "report" | "sections"> & { isKnown: boolean }) {
   const [head, rest] = cut(arrows(report.verdict_text));
   const width = report.uncertainty_ms === null ? "" : ` ± ${report.uncertainty_ms}`;
   const value = report.difference_ms === null ? "" : `${report.difference_ms}${width} ms`;
@@ -139,7 +145,7 @@ function Verdict({ report, sections }: { report: CompareReport; sections: readon
     <>
       <p class="compare-line below-l title-size">
         <strong
-          class={TONES[report.verdict]}
+          class={isKnown ? TONES[report.verdict] : "muted"}
           tabIndex={0}
           {...hint(
             "Change of the mean step time",
@@ -203,7 +209,7 @@ interface DifferenceProps {
   section: TableSection | null;
   /** Its heading would repeat that of the page. */
   isAlone: boolean;
-  /** Whether less time is better: not where the sides hold different amounts of work. */
+  /** Whether less time is better: not where the sides are of other jobs or hold different amounts of work. */
   isKnown: boolean;
 }
 

@@ -20,7 +20,8 @@ const TEXTS = { name: shortRange };
 
 export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
-  const ranges = longestInSteps(report.rows ?? []);
+  const onDevice = (report.rows ?? []).some((row) => Number(row.device_ms) > 0);
+  const ranges = longestInSteps(report.rows ?? [], onDevice ? "device_ms" : "total_ms");
   const several = report.hosts.length > 1;
   return (
     <>
@@ -29,17 +30,19 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
         meaning={hint("Share of the steps", fieldOf(section, "step_percent").doc)}
       />
       <RankedCard
-        title="Time by range"
+        title={onDevice ? "Device time by range" : "Time by range"}
         note={several ? "on the host on which it is longest" : "ranges may lie within each other"}
-        field={fieldOf(section, "total_ms")}
+        field={fieldOf(section, onDevice ? "device_ms" : "total_ms")}
         rows={ranges.slice(0, MOST_BARS).map((row) => ({
           key: String(row.name),
           label: shortRange(String(row.name)),
           whole: String(row.name),
-          note: several ? row.host : row.thread,
-          ms: Number(row.total_ms ?? 0),
-          percent: row.step_percent ?? null,
-          colour: CATEGORY_COLOUR.host_compute,
+          note: [several ? row.host : row.thread, onDevice && `${duration(Number(row.total_ms))} on the host`]
+            .filter(Boolean)
+            .join(", "),
+          ms: Number(row[onDevice ? "device_ms" : "total_ms"] ?? 0),
+          percent: onDevice ? null : (row.step_percent ?? null),
+          colour: CATEGORY_COLOUR[onDevice ? "device_compute" : "host_compute"],
           href: findInTimeline(String(row.name).split("*", 1)[0] ?? "", several ? String(row.host) : null),
         }))}
       />
@@ -49,8 +52,8 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
 }
 
 /** The ranges that mark no steps, the longest first; of equal ones on several hosts or threads the longest. */
-function longestInSteps(rows: readonly Range[]): readonly Range[] {
-  const sorted = rows.filter((row) => !row.is_step).sort((one, other) => Number(other.total_ms) - Number(one.total_ms));
+function longestInSteps(rows: readonly Range[], by: "device_ms" | "total_ms"): readonly Range[] {
+  const sorted = rows.filter((row) => !row.is_step).sort((one, other) => Number(other[by]) - Number(one[by]));
   return sorted.filter((row, at) => sorted.findIndex(({ name }) => name === row.name) === at);
 }
 
@@ -61,7 +64,11 @@ function rangeSentences([first, second]: readonly Range[]): readonly string[] {
   const [name, total] = [middleCut(shortRange(String(first.name))), Number(first.total_ms)];
   const share = first.step_percent ?? 0;
   const device = Number(first.device_ms ?? 0);
-  if (device > total) return [`The device works ${duration(device)} for what \`${name}\` starts in ${duration(total)}`];
+  const inner = second && Number(second.device_ms) > 0 ? second : null;
+  if (device > 0)
+    return [
+      `Devices work ${duration(device)} for \`${name}\`${inner ? `, ${duration(Number(inner.device_ms))} for \`${middleCut(shortRange(String(inner.name)))}\`` : ""}`,
+    ];
   if (!share) return [`\`${name}\` takes ${duration(total)}`];
   if (share < TELLING_PERCENT)
     return [

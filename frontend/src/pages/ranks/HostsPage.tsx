@@ -3,14 +3,11 @@ import { useMemo } from "preact/hooks";
 import { type ToolAnswer, useResource } from "../../api";
 import type { Column } from "../../charts/steps";
 import { partsOfRow } from "../../design/causes";
-import { duration } from "../../format";
-import { linkTo, route, setParams } from "../../router";
-import { docOf, type ReportOf, type TableOf, tableOf } from "../../sections";
+import { route, setParams } from "../../router";
+import { type ReportOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import { termText } from "../../terms";
 import { Card } from "../../ui/basics";
-import { hint } from "../../ui/hint";
-import { Icon } from "../../ui/icons";
 import { ColumnGraph } from "../shared/ColumnGraph";
 import { Findings } from "../shared/Findings";
 import { type StepLink, useStepLinks } from "../shared/intervals";
@@ -27,9 +24,7 @@ export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
   return (
     <>
       {first.state !== "loading" && <Findings lines={lines} />}
-      {(report.rows ?? []).length > 0 && (
-        <OneStep report={report} table={tableOf(sections, "rows")} slowestTable={tableOf(sections, "slowest")} />
-      )}
+      {(report.rows ?? []).length > 0 && <OneStep report={report} />}
       <TableCard section={tableOf(sections, "rows")} main columns={usualColumns(tableOf(sections, "rows"))} />
       <More title="Ranks, and the slowest of each step" tables={["workers", "slowest"]}>
         <TableCard section={tableOf(sections, "workers")} />
@@ -40,15 +35,7 @@ export default function Pod({ report, sections }: ToolAnswer<"pod-viewer">) {
 }
 
 /** One step on all workers, chosen by a slider. */
-function OneStep({
-  report,
-  table,
-  slowestTable,
-}: {
-  report: ReportOf<"pod-viewer">;
-  table: TableOf<"pod-viewer", "rows">;
-  slowestTable: TableOf<"pod-viewer", "slowest">;
-}) {
+function OneStep({ report }: { report: ReportOf<"pod-viewer"> }) {
   const rows = report.rows ?? [];
   const numbers = useMemo(() => [...new Set(rows.map((row) => Number(row.step)))].sort((a, b) => a - b), [rows]);
   const wanted = Number(route.value.params.step ?? Number.NaN);
@@ -57,9 +44,8 @@ function OneStep({
   const step = numbers[at] as number;
   const shown = useMemo(() => rows.filter((row) => row.step === step), [rows, step]);
   const link = useStepLinks();
-  const columns = useMemo(() => shown.map((row) => toColumn(row, link)).filter(hasParts), [shown, link]);
+  const columns = useMemo(() => shown.map((row) => toColumn(row, link, shown)).filter(hasParts), [shown, link]);
   const choose = (index: number) => setParams({ step: String(numbers[index]) });
-  const slowest = report.slowest?.find((row) => row.step === step);
   const isWorst = step === worst && numbers.length > 1 && shown.length > 1;
   return (
     <Card
@@ -83,19 +69,14 @@ function OneStep({
         )
       }
     >
-      <div class="pod">
-        <SlowestCard link={link} row={slowest ?? null} rows={shown} table={table} slowestTable={slowestTable} />
-        <div>
-          <ColumnGraph
-            label={`Step ${step} on ${shown.length} ranks by what it waits for`}
-            columns={columns}
-            xName=""
-            noun="rank"
-            of={shown.some((row) => row.device) ? "Devices" : "Critical path"}
-            height={300}
-          />
-        </div>
-      </div>
+      <ColumnGraph
+        label={`Step ${step} on ${shown.length} ranks by what it waits for`}
+        columns={columns}
+        xName=""
+        noun="rank"
+        of={shown.some((row) => row.device) ? "Devices" : "Critical path"}
+        height={300}
+      />
     </Card>
   );
 }
@@ -129,9 +110,10 @@ function hostName({ rank, host }: Row): string {
   return typeof rank === "number" ? `Rank ${rank}` : String(host);
 }
 
-function toColumn(row: Row, link: StepLink): Column {
+function toColumn(row: Row, link: StepLink, all: readonly Row[]): Column {
   const host = String(row.host);
-  const device = String(row.device ?? "");
+  const isOnly = all.every((each) => each === row || each.host !== host);
+  const device = isOnly ? "" : String(row.device ?? "");
   return {
     label: device ? `${hostName(row)}\n${device === "all" ? "all devices" : device}` : hostName(row),
     title: workerName(row),
@@ -145,46 +127,3 @@ function toColumn(row: Row, link: StepLink): Column {
 
 /** A device that only copied has a duration, and nothing that it is made of. */
 const hasParts = ({ parts }: Column) => Object.values(parts).some((time) => time > 0);
-
-/** Of a step: who works longer by less than that works as long. */
-const ALIKE = 0.01;
-
-/** The slowest worker of the step, with what the step waits for there. */
-function SlowestCard({
-  row,
-  rows,
-  link,
-  table,
-  slowestTable,
-}: {
-  link: StepLink;
-  row: Row | null;
-  rows: readonly Row[];
-  table: TableOf<"pod-viewer", "rows">;
-  slowestTable: TableOf<"pod-viewer", "slowest">;
-}) {
-  const own = row ? (rows.find((each) => each.host === row.host && each.device === row.device) ?? rows[0]) : rows[0];
-  if (!own) return null;
-  const total = Number(own.duration_ms ?? 0);
-  const behind = Number(row?.behind_ms ?? 0);
-  const isSlowest = rows.length > 1 && behind >= ALIKE * total;
-  return (
-    <div class="pod-card">
-      <p class="eyebrow minor strong">{isSlowest ? "Works longest in this step" : "Step"}</p>
-      <p class="strong breaks">{workerName(own)}</p>
-      <p class="pod-time" tabIndex={0} {...hint("Duration", docOf(table, "duration_ms"), `${total} ms`)}>
-        {duration(total)}
-      </p>
-      {isSlowest && (
-        <p class="muted" tabIndex={0} {...hint("Behind the median", docOf(slowestTable, "behind_ms"), `${behind} ms`)}>
-          {`works ${duration(behind)} longer than the median of the others`}
-          {row?.extra ? `, mostly with ${termText(String(row.extra)).toLowerCase()}` : ""}
-        </p>
-      )}
-      {rows.length > 1 && !isSlowest && <p class="muted">All work equally long in this step.</p>}
-      <a class="more" href={link(Number(own.step), String(own.host)) ?? linkTo("timeline", { host: String(own.host) })}>
-        This step in its timeline <Icon name="arrow" size={14} />
-      </a>
-    </div>
-  );
-}

@@ -4,12 +4,12 @@ import { useMemo, useState } from "preact/hooks";
 import { type SessionInfo, type TableSection, useResource } from "../../api";
 import { colourOfCause } from "../../design/causes";
 import { palette } from "../../design/theme";
-import { bytes, duration, percent, placesText, UNKNOWN, when } from "../../format";
+import { duration, percent, placesText, UNKNOWN } from "../../format";
 import { awaited, type Glance, useGlance } from "../../frame/glances";
 import { FORMATS, frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
 import { linkTo, route, setParams } from "../../router";
-import { listedSessions, recordedAt, refreshSessions, sessions, titleOf } from "../../session";
+import { listedSessions, recordedText, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
 import { Failed, Loading } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
@@ -19,6 +19,7 @@ import { TableCard } from "../shared/sections";
 import { FigureOverSessions } from "./FigureOverSessions";
 
 const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
+const NUMBERS: readonly string[] = ["Step", "Hosts"];
 
 export default function SessionsPage() {
   const [text, setText] = useState("");
@@ -60,7 +61,9 @@ export default function SessionsPage() {
                 <span class="offscreen">Compare</span>
               </th>
               {COLUMNS.map((name) => (
-                <th key={name}>{name}</th>
+                <th key={name} class={NUMBERS.includes(name) ? "number" : ""}>
+                  {name}
+                </th>
               ))}
             </tr>
           </thead>
@@ -128,7 +131,10 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
         <input type="checkbox" aria-label={`Compare ${title}`} checked={isTicked} onChange={onTick} />
       </td>
       <td class="sessions-name">
-        <a href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}>
+        <a
+          href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}
+          title={title}
+        >
           {title}
         </a>
         <WordsLine words={wordsOf(info.id)} />
@@ -147,12 +153,10 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
       <td class="number">{(glance?.hosts ?? placesText(info.hosts)).replace(/( of one)? hosts?$/, "")}</td>
       <td>
         {frameworkName(glance?.framework) || (
-          <span class="muted">
-            {`${info.formats.map((each) => FORMATS[each] ?? each).join(", ")}, ${bytes(info.bytes)}`}
-          </span>
+          <span class="muted">{info.formats.map((each) => FORMATS[each] ?? each).join(", ")}</span>
         )}
       </td>
-      <td class="muted">{when(recordedAt(info, glance?.recorded))}</td>
+      <td class="muted">{recordedText(info, glance?.recorded)}</td>
     </tr>
   );
 }
@@ -163,9 +167,7 @@ function Known({ glance }: { glance: Glance }) {
   const isKnown = cause && cause !== "unknown";
   return (
     <>
-      <td class="sessions-said cut" title={glance.limit}>
-        {termText(glance.limit)}
-      </td>
+      <td title={glance.limit}>{termText(glance.limit)}</td>
       <td class="number">{glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}</td>
       <td>
         <Sparkline times={glance.steps_ms} />
@@ -180,11 +182,7 @@ function Known({ glance }: { glance: Glance }) {
             {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>
         )}
-        {!isKnown && (
-          <div class="sessions-said cut" title={glance.advice ?? ""}>
-            {glance.advice}
-          </div>
-        )}
+        {!isKnown && <span title={glance.advice ?? ""}>{glance.advice}</span>}
       </td>
     </>
   );

@@ -129,6 +129,7 @@ export type OverviewStep = Row & {
   readonly duration_ms: number;
   readonly complete: boolean;
   readonly usual: boolean;
+  /** Of several hosts the one that sets the pace. */
   readonly slowest_host: string;
 };
 
@@ -151,6 +152,7 @@ export interface StepsReport extends Report {
 export interface CompareReport extends Report {
   readonly verdict: "faster" | "slower" | "within_noise" | "unknown";
   readonly verdict_text: string;
+  readonly mismatches: readonly string[];
   readonly difference_ms: number | null;
   readonly uncertainty_ms: number | null;
   readonly notes: readonly string[];

@@ -6,13 +6,14 @@ import { tableOf } from "../../sections";
 import { answerAddress } from "../../session";
 import type { TableData } from "../../table/model";
 import type { RowLink } from "../../table/RowDetails";
-import { Card, Code, sentence } from "../../ui/basics";
+import { Card } from "../../ui/basics";
+import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import type { OverviewReport, StepsReport } from "../shared/reports";
 import { longFrom, StepGraph } from "../shared/StepGraph";
 import { findLinks, TableCard } from "../shared/sections";
 import { BesideMedian, besideMedian } from "./BesideMedian";
-import { howNote, useGraphSteps } from "./SummaryPage";
+import { howNote, onPace, useGraphSteps } from "./SummaryPage";
 
 export default function Steps({ sections }: ToolAnswer<"steps", StepsReport>) {
   const overview = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
@@ -64,13 +65,11 @@ function Graph({ report, sections }: ToolAnswer<"overview", OverviewReport>) {
   if (!steps.length) return null;
   const told = sections.find((each) => each.id === "account_summary");
   return (
-    <Card title="Time by step" note={howNote(report)}>
-      {told?.kind === "prose" && (
-        <p class="below-m title-size">
-          <Code text={sentence(told.lines[0] ?? "")} />
-        </p>
-      )}
-      <StepGraph steps={steps} median_ms={report.median_step_ms} long_ms={longFrom(report)} height={300} />
-    </Card>
+    <>
+      <Findings lines={told?.kind === "prose" ? told.lines.slice(0, 1) : []} />
+      <Card title={`Time by step${onPace(report)}`} note={howNote(report)}>
+        <StepGraph steps={steps} median_ms={report.median_step_ms} long_ms={longFrom(report)} height={300} />
+      </Card>
+    </>
   );
 }

@@ -94,7 +94,11 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
         />
       )}
       {steps.length > 1 && (
-        <Card title="Step times" note={howNote(report)} actions={!pictures && <a href={linkTo("steps")}>All steps</a>}>
+        <Card
+          title={`Step times${onPace(report)}`}
+          note={howNote(report)}
+          actions={!pictures && <a href={linkTo("steps")}>All steps</a>}
+        >
           {figures.length > 0 && <FigureRow section={figuresOf(sections, "step_time")} names={figures} />}
           <StepGraph steps={steps} median_ms={report.median_step_ms} long_ms={longFrom(report)} />
         </Card>
@@ -151,7 +155,8 @@ function medianNote(report: OverviewReport): string {
   const step = report.account_step;
   if (!step || report.steps_source === "none") return "";
   const host = report.hosts.length > 1 ? ` on ${step.host}` : "";
-  const ofMany = step.median_of > 1 ? `the median of ${step.median_of}` : "the only one";
+  const others = step.median_of < Number(report.step_time_ms.count) ? ` of the ${report.step_time_ms.count}` : "";
+  const ofMany = step.median_of > 1 || others ? `the median of ${step.median_of}${others}` : "the only one";
   const which = step.is_median ? ofMany : "as half of the time is in steps that long";
   return `step ${step.step}${host}, ${which}, to the start of the next`;
 }
@@ -453,6 +458,11 @@ function MissingCard({ report }: { report: OverviewReport }) {
   );
 }
 
+/** Of several hosts, which one all the steps are of. */
+export function onPace({ hosts, steps }: OverviewReport): string {
+  return hosts.length > 1 && steps?.[0] ? ` on ${steps[0].slowest_host}, which sets the pace` : "";
+}
+
 /** How the steps were found, unless a warning above says it already. */
 export function howNote(report: OverviewReport): string {
   return report.warnings.some((warning) => warning.includes(report.steps_how)) ? "" : report.steps_how;
@@ -470,7 +480,7 @@ export function useGraphSteps(report: OverviewReport): GraphStep[] {
         complete: step.complete,
         usual: step.usual,
         parts: partsOfRow(step),
-        foot: report.hosts.length > 1 ? `slowest on ${step.slowest_host}` : "",
+        foot: "",
         href: link(step.step, step.slowest_host),
         beside: besideMedian(step.step, step.slowest_host, report.steps?.length ?? 0),
       })),

@@ -36,10 +36,10 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
       </Findings>
       {report.findings?.[0]?.startsWith(NOTHING) ? (
         <More title="Longest gaps" tables={["gaps"]}>
-          <TableCard section={gaps} id="gaps" heading="Longest gaps" texts={TEXTS} />
+          <TableCard section={gaps} id="gaps" heading="Longest gaps of all steps" texts={TEXTS} />
         </More>
       ) : (
-        <TableCard section={gaps} id="gaps" heading="Longest gaps" main texts={TEXTS} />
+        <TableCard section={gaps} id="gaps" heading="Longest gaps of all steps" main texts={TEXTS} />
       )}
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
         <TableCard section={tableOf(sections, "causes")} plain height="all" />

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.records import dataclass
 
+_COMMUNICATION = Cause.COMMUNICATION.name.lower()
 _OF_LAUNCHING = ("graph", "waits", "optimizer")  # changes of how device work is launched
 
 
@@ -81,13 +83,34 @@ def predict_change(context: Context, change: str, part_ms: float, what: str) -> 
         return Gain(context.period_ms, context.period_ms, f"the step does not wait for {what}", part_ms=part_ms)
     if found.why_not is not None:
         return predict_nothing(context, part_ms, found.why_not)
-    now, then = found.now_ps / MS, min(found.then_ps, found.now_ps) / MS
+    own_ps, other = _slowest_other(context, change)
+    now, then = found.now_ps / MS, min(max(found.then_ps, own_ps), found.now_ps) / MS
     then_text = f"{'at most ' * found.is_most}{then:.2f} ms"
     step = "the median step" if context.account is None or context.account.is_median else "a long step"
     text = f"{now:.2f} -> {then_text} in {step} without {what}; {'; '.join(found.reasons)}"
-    if sum(host.rank is not None for host in context.hosts) > 1:
+    if own_ps > found.then_ps:
+        text += f"; {other} sets the pace then, whose own work takes so long"
+    elif sum(host.rank is not None for host in context.hosts) > 1:
         text += "; the rank that sets the pace was replayed alone, with its waits for others as recorded"
-    return Gain(now, then, text, found.least_ps / MS, found.most_ps / MS, part_ms=part_ms, change=change)
+    least, most = (max(each, own_ps) / MS for each in (found.least_ps, found.most_ps))
+    return Gain(now, then, text, least, most, part_ms=part_ms, change=change)
+
+
+def _slowest_other(context: Context, change: str) -> tuple[int, str]:
+    """What a step of another rank takes after the change without its waits for others, the longest: ps and its name; 0
+    where none is known."""
+    found = [(0, "")]
+    for host in context.hosts:
+        if host.rank is None or host is context.pace or host.changes is None or host.account is None:
+            continue
+        predicted = host.changes.predicted.get(change)
+        step_ps, spent = (
+            (predicted.then_ps, predicted.causes)
+            if predicted
+            else (host.account.step_ps, {row.cause: row.ps for row in host.account.rows})
+        )
+        found.append((step_ps - spent.get(_COMMUNICATION, 0), host.rank.title))
+    return max(found)
 
 
 def predict_without(context: Context, removed_ms: float, what: str) -> Gain:

@@ -29,7 +29,7 @@ from stepscope.analysis.workers.joint_replay import RankModel
 from stepscope.analysis.workers.predict_ranks import JointModel, join_models, predict_ranks
 from stepscope.errors import InputError, UsageError, counted
 from stepscope.records import dataclass
-from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, duration_text, percent, round_ms
+from stepscope.report import Cell, Field, Figures, Prose, Report, Role, Rows, Section, percent, round_ms
 
 UNKNOWN = Cause.UNKNOWN.name.lower()
 REMOVE, SCALE, OVERLAP, MOVE, BALANCE = "remove", "scale", "overlap", "move", "balance"
@@ -476,7 +476,7 @@ def _explain_small_gain(parts_ps: Sequence[float], predicted: Predicted, now: Ma
         more = {cause: ps - now.get(cause, 0) for cause, ps in predicted.causes_of(now).items()}
         grown = max(more, key=lambda cause: more[cause], default=UNKNOWN)
         grows = more.get(grown, 0) > LEAST * predicted.now_ps
-        beside = f"of the part's {duration_text(round_ms(whole))} in a step, most runs in parallel with other work"
+        beside = "most of that part runs in parallel with other work"
         if not grows:
             yield beside
         elif grown == UNKNOWN:

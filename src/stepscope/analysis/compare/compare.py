@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from statistics import median
 
 from stepscope.analysis.compare.changes import describe_changes
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
-from stepscope.analysis.compare.notes import find_notes, other_surroundings
-from stepscope.analysis.compare.predicted import compare_predicted
+from stepscope.analysis.compare.notes import find_mismatches, find_notes
+from stepscope.analysis.compare.predicted import Measured, compare_predicted
 from stepscope.analysis.compare.sides import Side, count_captures_as_steps, other_amounts, per_batch
 from stepscope.analysis.compare.step_times import STEP_TABLES, step_times
 from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means, verdict_text
@@ -70,8 +69,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
     samples = sample_of(times[0]), sample_of(times[1])
     windows = other_amounts(before, after)
     found = StepTimeDifference("unknown", None, None, None, None) if windows else compare_means(*samples)
-    medians = (median(times[0]), median(times[1])) if all(map(sum, times)) and not windows else None
-    gain = round(medians[0] / medians[1], 4) if medians else None  # of the step of the advice
+    mismatches = find_mismatches(before, after)
     breakdown = STEP_TABLES["overview"](before, after, False).rows
     tables = list(_make_tables(before, after, names, bool(windows) or found.verdict == "within_noise"))
     if tools is None or len(names) == len(comparable_tools()):
@@ -83,16 +81,26 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         partial=before.partial or after.partial,
         verdict_text=f"not known which is faster: {windows}"
         if windows
-        else verdict_text(found, *samples, breakdown, medians, before.of_captures),
+        else verdict_text(found, *samples, breakdown, before.of_captures),
+        mismatches=mismatches,
         changes=tuple(describe_changes(before, after, breakdown)),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
-        foretold=compare_predicted(before, after, None if other_surroundings(before, after, True) else gain),
-        notes=find_notes(before, after),
+        foretold=() if mismatches else compare_predicted(before, after, _gain(found, samples[0])),
+        notes=find_notes(before, after, mismatches),
         tables=tuple(tables),
         main=main.id,
         rows=main.rows,
     )
+
+
+def _gain(found: StepTimeDifference, before: Sample) -> Measured | None:
+    """How many times as fast the step became, with the noise of the difference."""
+    if found.speedup is None or found.ms is None or not before.mean:
+        return None
+    after, noise = before.mean + found.ms, found.uncertainty_ms or 0.0
+    most = round(before.mean / (after - noise), 4) if after > noise else None
+    return Measured(found.speedup, round(before.mean / (after + noise), 4), most)
 
 
 def _make_tables(before: Side, after: Side, names: Iterable[str], within_noise: bool) -> Iterator[DifferenceTable]:

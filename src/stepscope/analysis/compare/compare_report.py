@@ -19,14 +19,16 @@ class CompareReport(Report):
     """Two sessions side by side.
 
     Attributes:
+        mismatches: why the two are not of the same job, one sentence each: their times are not like for like then.
         verdict_text: the difference of the step times in one sentence.
         changes: the causes that changed most, with what they are spent in.
         difference: the same in figures.
         sides: the two sessions: `side` is `before` or `after`, `run` its name, `mean_ms` and `std_ms` (n - 1) describe
             the time from step to step, `steps` is the number that count, `input_bound_percent` is that of the overview,
             `first_advice` the title of its first advice.
-        foretold: what the advice on the session before predicted, and what came; see `predicted.FIELDS`.
-        notes: what makes the two hard to compare, one sentence each.
+        foretold: what the advice on the session before predicted, and what came; see `predicted.FIELDS`.  Empty where
+            the two are not of the same job.
+        notes: what else makes the two hard to compare, one sentence each.
         tables: the requested differences, in order.
         main: the id of the table that is filtered, sorted and cut.
         rows: its rows, largest difference first.
@@ -34,6 +36,7 @@ class CompareReport(Report):
 
     TOOL: ClassVar[str] = "compare"
 
+    mismatches: tuple[str, ...]
     verdict_text: str
     changes: tuple[str, ...]
     difference: StepTimeDifference
@@ -54,6 +57,7 @@ class CompareReport(Report):
         return {
             "verdict": self.difference.verdict,
             "verdict_text": self.verdict_text,
+            "mismatches": list(self.mismatches),
             "changes": list(self.changes),
             **{str(side["side"]): {key: side[key] for key in side if key != "side"} for side in self.sides},
             **self.difference.figures,
@@ -66,6 +70,7 @@ class CompareReport(Report):
     def sections(self) -> Sequence[Section]:
         """The verdict first, then the tables, each after its sentences."""
         return [
+            Prose("mismatches", "Not like for like", self.mismatches),
             Prose("verdict", "Verdict", (self.verdict_text,)),
             Prose("changes", "What changed", self.changes),
             Prose("prediction", "What the advice before predicted", tuple(predicted_lines(self.foretold))),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from stepscope.analysis.compare.sides import Side
 from stepscope.report import Cell
 from stepscope.vocabulary.computing_ops import multiplies
@@ -10,6 +12,7 @@ _FAR_PERCENT = 5.0  # of the step time: profiling costs that differ by more are 
 _OTHER_MODEL = 0.25  # of the names of ops are shared: below it the models differ
 _PERHAPS_OTHER_MODEL = 0.6  # below it they may
 _FEW_OPS = 5  # too few names to say anything
+_OTHER_BATCH = "the model or the batch size differs"
 _OTHER_SHAPES = 0.5  # of the ops on both sides have other input shapes: another model or batch size
 _NO_NUMBERS = str.maketrans("", "", "0123456789_")
 _SURROUNDINGS: dict[str, str] = {
@@ -20,32 +23,30 @@ _SURROUNDINGS: dict[str, str] = {
 }
 
 
-def find_notes(before: Side, after: Side) -> tuple[str, ...]:
-    """What makes two sessions hard to compare, one sentence each."""
+def find_notes(before: Side, after: Side, mismatches: Sequence[str] = ()) -> tuple[str, ...]:
+    """What else than the mismatches makes two sessions hard to compare, one sentence each."""
     found = [
         *_same_session(before, after),
         *_other_batches(before, after),
-        *other_surroundings(before, after),
+        *_other_surroundings(before, after),
         *_other_steps(before, after),
         *_work_outside_steps(before, after),
         *_other_cost(before, after),
-        *_other_shapes(before, after),
+        *([] if any(text.startswith(_OTHER_BATCH) for text in mismatches) else _other_shapes(before, after)),
     ]
-    return tuple(found)
+    return tuple(text for text in found if text not in mismatches)
 
 
 def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
     """Why two sessions are not of the same job, one sentence each: another framework, device or model.
 
-    Needs the reports of `op-stats` on both sides.  A regression may change which ops run, so only sessions that share
-    few names of ops count as other models.
+    A regression may change which ops run, so only sessions that share few names of ops count as other models.
     """
-    reasons = other_surroundings(before, after, only_known=True)
+    reasons = _other_surroundings(before, after, only_known=True)
     shared, changed = _changed_shapes(before, after)
     if len(shared) >= _FEW_OPS and len(changed) > _OTHER_SHAPES * len(shared):
         reasons.append(
-            f"the model or the batch size differs: {len(changed)} of {len(shared)} ops have other input shapes, "
-            f"first {changed[0]}"
+            f"{_OTHER_BATCH}: {len(changed)} of {len(shared)} ops have other input shapes, first {changed[0]}"
         )
     share = _shared_names(before, after)
     if share is not None and share < _OTHER_MODEL:
@@ -54,7 +55,7 @@ def find_mismatches(before: Side, after: Side) -> tuple[str, ...]:
 
 
 def find_doubts(before: Side, after: Side) -> tuple[str, ...]:
-    """Why two sessions may be of different models, as a sentence; needs the reports of `op-stats`."""
+    """Why two sessions may be of different models, as a sentence."""
     share = _shared_names(before, after)
     if share is None or not _OTHER_MODEL <= share < _PERHAPS_OTHER_MODEL:
         return ()
@@ -84,7 +85,7 @@ def _other_batches(before: Side, after: Side) -> list[str]:
     return [f"a step is {before.divisor} batches before and {after.divisor} after: step times are compared per batch"]
 
 
-def other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:
+def _other_surroundings(before: Side, after: Side, only_known: bool = False) -> list[str]:
     """What the sessions ran on that is not the same, one sentence each."""
     one, other = before.overview.environment, after.overview.environment
     return [

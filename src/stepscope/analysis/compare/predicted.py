@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from stepscope.analysis.compare.sides import Side
+from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, Rows, amount
-
-_RANGE = ("measured_speedup", "predicted_speedup_least", "predicted_speedup_most")
 
 FIELDS: tuple[Field, ...] = (
     Field("class", "text", "the class of an advice on the session before", role=Role.TERM),
@@ -19,27 +18,39 @@ FIELDS: tuple[Field, ...] = (
     Field("proved_speedup_least", "ratio", "the lower end of that interval"),
     Field("proved_speedup_most", "ratio", "the upper end of that interval"),
     Field("is_gone", "", "whether the session after gets no advice of that class", "bool", label="Cause is gone"),
-    Field("measured_speedup", "ratio", "median step before over median step after; unknown while the cause is there"),
-    Field("is_inside", "", "whether that lies in the predicted range; unknown if other causes went, too", "bool"),
+    Field("measured_speedup", "ratio", "mean step before over mean step after; unknown while the cause is there"),
+    Field("measured_speedup_least", "ratio", "the lower end of its 95 % interval"),
+    Field("measured_speedup_most", "ratio", "the upper end of that interval; unknown if the noise is too large"),
+    Field("is_inside", "", "whether that interval meets the predicted range; unknown if other causes went", "bool"),
 )
 
 
-def compare_predicted(before: Side, after: Side, speedup: float | None) -> tuple[dict[str, Cell], ...]:
-    """The advice on the session before, with what came of it; see FIELDS.
+@dataclass(frozen=True)
+class Measured:
+    """How many times as fast the mean step became.
 
-    Args:
-        speedup: median step before over median step after, as the advice is about the median step; None if unknown.
+    Attributes:
+        speedup: that ratio.
+        least, most: its interval by the noise of the difference, twice the ratio where that is unknown; `most` is None
+            where the step may take no time at all.
     """
+
+    speedup: float
+    least: float
+    most: float | None
+
+
+def compare_predicted(before: Side, after: Side, came: Measured | None) -> tuple[dict[str, Cell], ...]:
+    """The advice on the session before, with what came of it, None if that is unknown; see FIELDS."""
     left = {advice.kind for advice in after.overview.advice}
     given = [advice for advice in before.overview.advice if advice.kind != "none"]
     is_alone = sum(advice.kind not in left for advice in given) == 1
     rows: list[dict[str, Cell]] = []
     for advice in given:
         is_gone, (least, most) = advice.kind not in left, advice.speedup_range or (None, None)
-        measured = speedup if is_gone else None
+        measured = came if is_gone else None
         proved = (advice.measured and advice.measured.speedup) or (None, None, None)
-        is_known = is_alone and measured is not None and least is not None
-        rows.append({
+        row: dict[str, Cell] = {
             "class": advice.kind,
             "title": advice.title,
             "predicted_speedup": advice.predicted_speedup,
@@ -49,10 +60,21 @@ def compare_predicted(before: Side, after: Side, speedup: float | None) -> tuple
             "proved_speedup_least": proved[1],
             "proved_speedup_most": proved[2],
             "is_gone": is_gone,
-            "measured_speedup": measured,
-            "is_inside": least <= measured <= (most or measured) if is_known else None,  # type: ignore[operator]
-        })  # fmt: skip
+            "measured_speedup": measured and measured.speedup,
+            "measured_speedup_least": measured and measured.least,
+            "measured_speedup_most": measured and measured.most,
+        }  # fmt: skip
+        is_known = is_alone and measured is not None and least is not None
+        rows.append({**row, "is_inside": not _beyond(row) if is_known else None})
     return tuple(rows)
+
+
+def _beyond(row: Mapping[str, Cell]) -> str:
+    """What all of the measured interval is, compared with the predicted range; empty where they meet."""
+    least, most = row["predicted_speedup_least"], row["predicted_speedup_most"]
+    if None not in (least, row["measured_speedup_most"]) and amount(row["measured_speedup_most"]) < amount(least):
+        return "less"
+    return "more" if most is not None and amount(row["measured_speedup_least"]) > amount(most) else ""
 
 
 def predicted_table(rows: Sequence[dict[str, Cell]]) -> Rows:
@@ -79,12 +101,11 @@ def _describe_prediction(row: Mapping[str, Cell]) -> str:
 
 
 def _describe_measured(row: Mapping[str, Cell]) -> str:
-    """What came, and on which side of the predicted range."""
-    measured, least, most = (row[name] for name in _RANGE)
-    text = f"measured {measured:.2f}x"
-    if least is not None and amount(measured) < amount(least):
-        return f"{text}, less than predicted"
-    return f"{text}, more than predicted" if most is not None and amount(measured) > amount(most) else text
+    """What came, and whether it is another gain than predicted."""
+    measured, least, most = (row[f"measured_speedup{end}"] for end in ("", "_least", "_most"))
+    between = "" if least == most else f" ({least:.2f} or more)" if most is None else f" ({least:.2f} to {most:.2f})"
+    beyond = _beyond(row)
+    return f"measured {measured:.2f}x{between}" + (f", {beyond} than predicted" if beyond else "")
 
 
 def _describe_proof(row: Mapping[str, Cell]) -> str:

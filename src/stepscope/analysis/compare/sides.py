@@ -14,7 +14,7 @@ from stepscope.analysis.registry import tool_named
 from stepscope.records import dataclass
 from stepscope.report import Cell, Report, amount, number_text, round_ms
 
-BASE_TOOLS = ("overview", "steps", "op-shapes")
+BASE_TOOLS = ("overview", "steps", "op-shapes", "op-stats")
 """The tools that every comparison needs: for the step times, and notes on what makes comparing hard."""
 
 MOST_OUTSIDE_PERCENT = 1.0

@@ -12,7 +12,6 @@ from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, amount, duration_text, number_text, round_6
 
 _SAME_WINDOW = 1.0  # percent: two runs of one script differ by more, two windows of a recorder hardly by as much
-_OTHER_FACTOR = 0.05  # the ratio of medians differs by more from that of means: both are said
 _TWICE = 2.0  # the sentence states the ratio of step times from this ratio on
 
 DIFFERENCE_FIELDS: tuple[Field, ...] = (
@@ -88,7 +87,6 @@ def verdict_text(
     before: Sample,
     after: Sample,
     breakdown: Sequence[Mapping[str, Cell]],
-    medians: tuple[float, float] | None = None,
     of_captures: bool = False,
 ) -> str:
     """The difference in one sentence, with the cause that explains most of it.
@@ -96,7 +94,6 @@ def verdict_text(
     Args:
         found, before, after: the difference, and the step times of both sides.
         breakdown: the mean step by cause.
-        medians: those of both sides, which are said where they differ by another factor than the means.
         of_captures: whether the captures are compared, and not steps.
     """
     if before.mean is None or after.mean is None or found.ms is None or found.change_percent is None:
@@ -106,8 +103,6 @@ def verdict_text(
     if of_captures and abs(found.change_percent) < _SAME_WINDOW:
         return f"unknown: both captures last {number_text(before.mean)} ms, as windows of one length do; mark the steps"
     times = f"{'capture' if of_captures else 'mean'} {number_text(before.mean)} -> {number_text(after.mean)} ms"
-    if medians and found.speedup and abs(medians[0] / medians[1] / found.speedup - 1) > _OTHER_FACTOR:
-        times += f", median {number_text(medians[0])} -> {number_text(medians[1])} ms"
     noise = None if found.uncertainty_ms is None else f"\N{PLUS-MINUS SIGN}{number_text(found.uncertainty_ms)}"
     if found.verdict == "within_noise":
         return f"within the noise: {times} ({found.change_percent:+.1f} %, {_signed_text(found.ms)} ms {noise})"

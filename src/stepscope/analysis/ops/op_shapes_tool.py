@@ -5,7 +5,8 @@ Total time includes nested ops, self time does not. The device time of an op is 
 device self time is that of the work it launches itself. Device times sum over streams. An op that calls itself counts
 inside itself, so total times of such ops exceed the elapsed time.
 
-Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines with `with_stack=True`.
+Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines with `with_stack=True`.  Where no calls of
+Python were recorded, the lines are those that samples of the loop's stack show while an op runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ from typing import ClassVar
 import numpy as np
 
 from stepscope import kernels
+from stepscope.analysis.account.innermost import cut_by_events
+from stepscope.analysis.account.sampled_time import sampled_time_of
+from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.trace import remedies
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.call_sites import call_sites, site_text, sites_in_libraries
@@ -24,7 +29,7 @@ from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, sum_groups
+from stepscope.model.arrays import I64, distinct, sum_groups
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -40,6 +45,8 @@ from stepscope.report import (
     round_us,
 )
 from stepscope.report.relation import Counted, Merged, Relation
+from stepscope.vocabulary.lines import holds_statements
+from stepscope.vocabulary.python import is_of_user, place_of, statement_of
 
 K = EventKind
 
@@ -169,7 +176,10 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
     measures = {name: time[rows] for name, time in zip(_MEASURES[1:], times, strict=True)}
     text, name = trace.strings.__getitem__, event_name_rows(trace, rows)
     asked = forward_events(trace, rows)
-    sites = _tell_apart(trace, asked, measures["device_self_ps" if device.any() else "host_self_ps"])
+    sites, site = _tell_apart(trace, asked, measures["device_self_ps" if device.any() else "host_self_ps"]), text
+    if not (sites >= 0).any():
+        sites, sampled = _sampled_lines(trace, asked)
+        site = sampled.__getitem__
     shapes = SHAPES.count(
         {
             "name": (name, text),
@@ -179,7 +189,7 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
         measures,
     )
     by_site = SITES.count(
-        {"name": (name, text), "call_site": (sites, lambda site: site_text(text(site)) if site >= 0 else "")}, measures
+        {"name": (name, text), "call_site": (sites, lambda at: site_text(site(at)) if at >= 0 else "")}, measures
     )
     whole = int(measures["host_self_ps"].sum()), int(attribute(trace).time_ps.sum())
     return OpShapesOfHost(origin_of(trace), shapes, by_site, *whole)
@@ -195,6 +205,31 @@ def _tell_apart(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
         return sites
     inside = sites_in_libraries(trace, rows)
     return np.where((sites == int(np.argmax(by_site))) & (inside >= 0), inside, sites)
+
+
+def _sampled_lines(trace: HostTrace, rows: I64) -> tuple[I64, list[str]]:
+    """The line of the program that samples of the loop's thread show furthest in while each op runs: int64 of shape
+    (n,), -1 where none is known, and the different lines as `train.py(9): fit`."""
+    loop, found, places = threads_of(trace).main, np.full(len(rows), -1, np.int64), dict[str, int]()
+    statements = events_of_thread(trace, loop, holds_statements) if loop >= 0 else rows[:0]
+    sampled = sampled_time_of(trace, loop) if len(statements) else None
+    if sampled is None:
+        return found, []
+    own = np.flatnonzero(trace.events.line[rows] == loop)
+    order = np.argsort(sampled.start, kind="stable")
+    middle = trace.events.start_ps[rows[own]] + trace.events.duration_ps[rows[own]] // 2
+    piece = order[np.maximum(np.searchsorted(sampled.start[order], middle, side="right") - 1, 0)]
+    shown = (sampled.start[piece] <= middle) & (middle < sampled.end[piece])
+    own, sample = own[shown], sampled.sample[piece[shown]]
+    of_statements = int(trace.events.line[statements[0]])
+    said = cut_by_events(trace, of_statements, sampled.times, sampled.times + 1)[3][sample]
+    for type_ in distinct(trace.events.type[said[said >= 0]]).tolist():
+        here = (said >= 0) & (trace.events.type[said] == type_)
+        statement = statement_of(trace.name_of(int(said[here][0])))
+        if is_of_user(statement.frame):
+            name, file, _ = place_of(statement.frame)
+            found[own[here]] = places.setdefault(f"{file}({statement.line}): {name}", len(places))
+    return found, list(places)
 
 
 def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:

@@ -1,10 +1,10 @@
 """Repeating kernel sequences, which could be fused or recorded as a graph.
 
 There are two tables. The first lists each op that launches at least two kernels, with the kernels in launch order. The
-second lists sequences on streams, over any ops: two to eight kernels that occur three times or more. Each kernel counts
-for at most one sequence, the one that would save most launches as a single kernel. `host_us` is what starting the
-kernels takes the host, by which the sequences are ordered: a saved launch saves its part of that, and step time if a
-device waits for it.
+second lists sequences on streams, over any ops: two to eight kernels that occur three times or more, and are not a
+shorter sequence several times. Each kernel counts for at most one sequence, the one that would save most launches as a
+single kernel. `host_us` is what starting the kernels takes the host, by which the sequences are ordered: a saved launch
+saves its part of that, and step time if a device waits for it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ STREAM_FIELDS: tuple[Field, ...] = (
     Field(
         "host_us",
         "us",
-        "time of the ops, else of the launching calls, that start its kernels; an op's time is divided equally among "
-        "the kernels that it starts",
+        "time of the ops, else of the launching calls, that start its kernels, by the median run, as a first launch "
+        "loads the kernel; an op's time is divided equally among the kernels that it starts",
     ),
     *_FIGURES[2:-1],
     Field("ops", "text", "the op that each kernel is of, in order; unknown if none is known", role=Role.LABEL),
@@ -194,7 +194,7 @@ def _count_on_streams(trace: HostTrace, rows: I64, ops: np.ndarray, host_ps: I64
         begin = np.arange(max(len(rows) - length + 1, 0))
         begin = begin[line[begin] == line[begin + length - 1]] if len(begin) else begin
         candidates += [(length, places) for places in _find_repeated(names, begin, length)]
-    candidates.sort(key=lambda found: (-len(found[1]) * (found[0] - 1), -found[0], int(found[1][0])))
+    candidates.sort(key=lambda found: (-len(found[1]) * (found[0] - 1), -len(found[1]) * found[0], int(found[1][0])))
     taken, runs = np.zeros(len(rows), np.bool_), []
     for length, places in candidates:
         members = places[:, None] + np.arange(length)
@@ -204,7 +204,7 @@ def _count_on_streams(trace: HostTrace, rows: I64, ops: np.ndarray, host_ps: I64
             time = int(trace.events.duration_ps[rows[members]].sum())
             named = _kernel_names(trace, rows[members[0]])
             own = _ARROW.join(ops[members[0]]) if all(ops[members[0]]) else ""
-            launching = int(host_ps[members].sum())
+            launching = len(members) * int(np.median(host_ps[members].sum(axis=1)))
             runs.append((own, length, named, len(members), launching, time, len(members) * (length - 1)))
     return ON_STREAMS.keep(runs)
 
@@ -223,7 +223,12 @@ def _find_repeated(names: I64, begin: I64, length: int) -> list[I64]:
         for at in often.tolist()
         if count[at] >= LEAST_COUNT
     )
-    return [places for places in found if len(places) >= LEAST_COUNT]
+    return [places for places in found if len(places) >= LEAST_COUNT and not _repeats(names[places[0] :][:length])]
+
+
+def _repeats(names: I64) -> bool:
+    """Whether a sequence is a shorter one of several kernels twice or more, and perhaps a part of it."""
+    return any((names[length:] == names[:-length]).all() for length in range(2, len(names) // 2 + 1))
 
 
 def _drop_overlapping(places: I64, length: int) -> I64:

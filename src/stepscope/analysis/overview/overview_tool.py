@@ -457,9 +457,8 @@ class OverviewReport(Report):
             return f"unknown, as no steps were found; the capture lasts {_short(amount(time['mean']))} ms"
         middle = amount(self.median_step_ms)
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
-        limits = f"{_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
+        limits = f", {_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
         on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""
-        limits = limits and (f"; {limits} on each one's slowest host" if on else f", {limits}")
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
         usual = sum(bool(row["usual"]) for row in self.step_rows)
         again = self._recurring.numbers if self._recurring else ()
@@ -704,17 +703,17 @@ _STEP_CELLS = (
 
 
 def _step_rows(session: SessionFigures) -> tuple[dict[str, Cell], ...]:
-    """Each step as on its slowest host."""
-    aligned, slowest, counted = session.aligned, session.slowest, set(session.counted)
+    """Each step as on the host that sets the pace."""
+    rows, counted = session.paced, set(session.counted)
     columns = zip(
-        [row.number for row in slowest],
-        [row.name for row in slowest],
-        [aligned.hosts[at] for at in aligned.slowest_host],
-        rows_in_ms([[row.duration_ps for row in slowest]])[0],
-        aligned.complete,
-        [at in counted for at in range(len(slowest))],
-        account_text.cause_values([row.causes_ps for row in slowest]),
-        rows_in_ms([row.parts_ps for row in slowest]),
+        [row.number for row in rows],
+        [row.name for row in rows],
+        session.on_host,
+        rows_in_ms([[row.duration_ps for row in rows]])[0],
+        session.aligned.complete,
+        [at in counted for at in range(len(rows))],
+        account_text.cause_values([row.causes_ps for row in rows]),
+        rows_in_ms([row.parts_ps for row in rows]),
         strict=True,
     )
     # One dict a step, and no more: there may be a hundred thousand.

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.account_text import account_shown
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OP_TYPES, OPS
 from stepscope.analysis.steps.breakdown import CATEGORIES
@@ -57,8 +58,9 @@ class SessionFigures:
 
     Attributes:
         taking: the hosts whose steps count.
-        slowest: each step as recorded on its slowest host.
-        counted: the places of the steps that count, see `usual_of`; `usual` are these of `slowest`.
+        paced: each step as recorded on the host of the account, which sets the pace; on its slowest one without it.
+        on_host: the host of each of these.
+        counted: the places of the steps that count, see `usual_of`; `usual` are these on the slowest host of each.
         warm_up: the complete steps before them, which trace and compile.
         gap: time between marks, in percent of the time from the first step to the last; None if there are none on a
             thread.
@@ -69,7 +71,8 @@ class SessionFigures:
     hosts: Sequence[StepsOfHost]
     aligned: Aligned
     taking: Sequence[StepsOfHost]
-    slowest: Sequence[StepRow]
+    paced: Sequence[StepRow]
+    on_host: Sequence[str]
     counted: Sequence[int]
     usual: Sequence[StepRow]
     warm_up: Sequence[StepRow]
@@ -88,7 +91,11 @@ class SessionFigures:
         hosts = [part.steps for part in partials]
         aligned = align(hosts)
         taking = aligned.participants(hosts)
-        slowest = aligned.slowest
+        slowest, account = aligned.slowest, account_shown([part.account for part in partials])
+        places = aligned.slowest_host
+        if account is not None and account.host in aligned.hosts:
+            places = [aligned.hosts.index(account.host)] * len(aligned.steps)
+        paced = [rows[at] for rows, at in zip(aligned.steps, places, strict=True)]
         counted = usual_of(aligned.steps)
         usual = [slowest[at] for at in counted]
         before = range(min(counted, default=0))
@@ -100,7 +107,8 @@ class SessionFigures:
             hosts=hosts,
             aligned=aligned,
             taking=taking,
-            slowest=slowest,
+            paced=paced,
+            on_host=[aligned.hosts[at] for at in places],
             counted=counted,
             usual=usual,
             warm_up=[slowest[at] for at in before if aligned.complete[at]],
@@ -110,7 +118,7 @@ class SessionFigures:
             },
             gap=gap_percent(taking),
             has_device=has_device,
-            step_time=step_time_statistics([row.duration_ps for row in usual]),
+            step_time=step_time_statistics([paced[at].duration_ps for at in counted]),
             placement=_placement(partials, on_device, on_host),
             top_ops=_top_op_rows(ops),
             top_op_types=_top_type_rows(types),

@@ -38,7 +38,7 @@ STEP_TIME_FIELDS: tuple[Field, ...] = (
     Field(
         "mean",
         "ms",
-        "mean of the usual steps, each from its start to the start of the next, on the host on which it is longest",
+        "mean of the usual steps, each from its start to the start of the next",
         label="Mean step",
     ),
     Field(
@@ -327,6 +327,9 @@ def finding_of(parts: Sequence[StepsOfHost]) -> StepsFinding:
     """How the steps of the hosts were found; `parts` holds at least one host."""
     by_trust = sorted(parts, key=lambda part: _LEAST_CERTAIN_FIRST.index(part.source))
     sentences = merge_sentences({part.host: part.how for part in by_trust}, len(parts))
+    briefly = merge_sentences({part.host: part.how.partition(" on thread ")[0] for part in by_trust}, len(parts))
+    if len(briefly) < len(sentences):  # their threads aside, hosts mark steps alike
+        sentences = briefly
     more = [f"and {len(sentences) - _MOST_SENTENCES} more"] if len(sentences) > _MOST_SENTENCES else []
     confidences = [part.confidence for part in parts if part.confidence is not None]
     return StepsFinding(

@@ -195,7 +195,6 @@ _NO_SIZES = "no collective whose size and number of ranks were recorded"
 _NO_GROUPS = "no process groups were recorded: newer PyTorch versions record them with collectives"
 _NO_PIPELINE = "no rank sends to another or receives from one, as stages of a pipeline do"
 _NO_CLOCKS = "clocks are compared by collectives that end on several ranks together, and there are not enough of them"
-_NO_COLLECTIVES = "no collectives: this process trains alone, or its communication was not recorded"
 
 
 def _if(table: str, least: int, text: str) -> Callable[[Any], str]:
@@ -219,18 +218,27 @@ class DistributedReport(Report):
     heat: Table = as_table("Workers by step, stages by kind", HEAT_FIELDS, _if("rows", 2, _NO_JOB))
     rows: Table = as_table("Ranks", RANK_FIELDS, "no rank did any work")
     waits: Table = as_table("Who waits for whom", WAIT_FIELDS, _if("rows", 2, _NO_JOB))
-    collectives: Table = as_table("Collectives", COLLECTIVE_FIELDS, _NO_COLLECTIVES)
+    collectives: Table = as_table("Collectives", COLLECTIVE_FIELDS, lambda report: _no_collectives(report.world))
     bandwidth: Table = as_table("Bandwidth by size", bandwidth.FIELDS, _if("collectives", 1, _NO_SIZES))
     groups: Table = as_table("Process groups", GROUP_FIELDS, _if("collectives", 1, _NO_GROUPS))
     pipeline: Table = as_table("Pipeline bubbles", PIPELINE_FIELDS, _if("collectives", 1, _NO_PIPELINE))
     clocks: Table = as_table("Clocks of the ranks", CLOCK_FIELDS, _if("rows", 2, _NO_CLOCKS))
     steps: Table = as_table("Steps by rank", STEP_FIELDS, "no steps")
     has_dumps: bool = not_in_json()
+    world: int = not_in_json()  # ranks of the job as the files state it; 0 if unknown
 
     def body(self) -> dict[str, Any]:
         """The tool's own part of the JSON object, with the figures of the job beside the tables."""
         values = super().body()
         return {**values.pop("job"), **values}
+
+
+def _no_collectives(world: int) -> str:
+    if world > 1:
+        return (
+            f"no collectives were recorded, though the job has {world} ranks: those of NCCL and RCCL are known by name"
+        )
+    return "no collectives: this process trains alone, or its communication was not recorded"
 
 
 COMPARABLES = (
@@ -359,6 +367,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
         waits=tuple(_wait_rows(ordered, taking, waits)),
         missing=tuple(missing),
         has_dumps=any(part.recorded for part in ordered),
+        world=max((part.world for part in ordered), default=0),
     )
 
 

@@ -165,7 +165,9 @@ def _facts(opened: OpenSession) -> dict[str, Any] | None:
     facts = dict(report.environment) | {"cause": report.verdict.cause, "cause_percent": report.verdict.share_percent}
     times = {"step_count": report.step_time_ms["count"], "step_time_ms": report.median_step_ms}
     facts |= times | {"collectives_ms": report.breakdown_ms["device_collectives"], "steps_source": report.steps_source}
-    facts |= {"verdict": report.verdict.sentence, "pace_host": report.account.host if report.account else None}
+    account = report.account
+    facts |= {"verdict": report.verdict.sentence, "pace_host": account.host if account else None}
+    facts |= {"is_predictable": account is not None and account.why_not is None}
     return facts | {"duration_ms": facts.pop("capture_ms")}
 
 

@@ -8,7 +8,7 @@ import { Code, Failed, Loading, sentence } from "../../ui/basics";
 import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
 import { middleCut, shortKernel } from "../shared/names";
-import type { OverviewReport } from "../shared/reports";
+import type { Advice, OverviewReport } from "../shared/reports";
 
 interface Prediction {
   readonly step_time_ms: number | null;
@@ -27,9 +27,6 @@ interface Part {
 
 const WHOLE = 100;
 const REST_MS = 300;
-/** The part that limits the step is gone at first; computing can only take less. */
-const COMPUTES = ["device_compute", "host_compute"];
-const HALF = 50;
 /** Smaller parts of the step have no slider. */
 const LEAST_PERCENT = 1;
 
@@ -48,21 +45,12 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
       })),
     ...own.map((name) => ({ name, label: name, note: "" })),
   ];
-  const first = parts.find(({ name }) => name === report?.verdict_cause) ?? parts[0];
-  const shareOf = ({ name }: Part) =>
-    shares[name] ?? (name !== first?.name ? WHOLE : COMPUTES.includes(name) ? HALF : 0);
+  const shareOf = ({ name }: Part) => shares[name] ?? WHOLE;
   const changes = parts.map((part) => [part.name, shareOf(part)] as const).filter(([, share]) => share !== WHOLE);
   const answer = usePrediction(changes);
-  const title = "What if a part took less time?";
-  if (answer && "error" in answer && !own.length)
-    return (
-      <Drawer title={title} onClose={onClose}>
-        <Failed error={answer.error} />
-      </Drawer>
-    );
   return (
-    <Drawer title={title} onClose={onClose}>
-      <PredictionOf answer={answer} isAsked={changes.length > 0} />
+    <Drawer title="What if a part took less time?" onClose={onClose}>
+      {changes.length > 0 ? <PredictionOf answer={answer} /> : <Advised advice={report?.advice[0]} />}
       <p class="muted">
         Choose how much of a part’s time stays. The recorded steps are replayed with that change, so what overlaps is
         counted once.
@@ -160,11 +148,17 @@ function usePrediction(changes: readonly (readonly [string, number])[]): Answer 
   return answer;
 }
 
-function PredictionOf({ answer, isAsked }: { answer: Answer; isAsked: boolean }) {
-  if (!isAsked) return <p class="muted whatif-answer">Move a slider.</p>;
+function PredictionOf({ answer }: { answer: Answer }) {
   if (!answer) return <Loading what="Replaying the steps" />;
   if ("error" in answer) return <Failed error={answer.error} />;
   return <Predicted {...answer.prediction} />;
+}
+
+/** Before any slider is moved, what the first advice gives. */
+function Advised({ advice }: { advice: Advice | undefined }) {
+  if (!advice?.predicted_speedup) return <p class="muted whatif-answer">Move a slider</p>;
+  const reasoning = `this is the first advice, ${advice.title.charAt(0).toLowerCase()}${advice.title.slice(1)}; move a slider for something else`;
+  return <Predicted {...advice} predicted_least_ms={null} predicted_most_ms={null} reasoning={reasoning} />;
 }
 
 function Predicted(found: Prediction) {

@@ -1,4 +1,4 @@
-/** Opens the dialog that predicts the step after a change; nothing where there are no steps to replay. */
+/** Opens the dialog that predicts the step after a change; nothing where the steps cannot be replayed. */
 import { lazy, Suspense } from "preact/compat";
 import { useState } from "preact/hooks";
 import { fact } from "../../session";
@@ -7,7 +7,7 @@ const WhatIf = lazy(() => import("./WhatIf"));
 
 export function WhatIfButton() {
   const [isOpen, setIsOpen] = useState(false);
-  if (fact("steps_source") === "none") return null;
+  if (!fact("is_predictable")) return null;
   return (
     <>
       <button type="button" class="button" onClick={() => setIsOpen(true)}>

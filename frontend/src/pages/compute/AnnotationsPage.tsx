@@ -37,9 +37,7 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
           key: String(row.name),
           label: shortRange(String(row.name)),
           whole: String(row.name),
-          note: [several ? row.host : row.thread, onDevice && `${duration(Number(row.total_ms))} on the host`]
-            .filter(Boolean)
-            .join(", "),
+          note: onDevice ? `${duration(Number(row.total_ms))} on the host` : several ? row.host : row.thread,
           ms: Number(row[onDevice ? "device_ms" : "total_ms"] ?? 0),
           percent: onDevice ? null : (row.step_percent ?? null),
           colour: CATEGORY_COLOUR[onDevice ? "device_compute" : "host_compute"],
@@ -53,7 +51,9 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
 
 /** The ranges that mark no steps, the longest first; of equal ones on several hosts or threads the longest. */
 function longestInSteps(rows: readonly Range[], by: "device_ms" | "total_ms"): readonly Range[] {
-  const sorted = rows.filter((row) => !row.is_step).sort((one, other) => Number(other[by]) - Number(one[by]));
+  const sorted = rows
+    .filter((row) => !row.is_step && Number(row[by]) > 0)
+    .sort((one, other) => Number(other[by]) - Number(one[by]));
   return sorted.filter((row, at) => sorted.findIndex(({ name }) => name === row.name) === at);
 }
 

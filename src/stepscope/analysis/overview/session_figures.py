@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from stepscope.analysis.account.account import StepAccount
-from stepscope.analysis.account.account_text import account_shown
+from stepscope.analysis.account.account import StepAccount, account_shown
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.ops.top_ops import OP_TYPES, OPS
 from stepscope.analysis.steps.breakdown import CATEGORIES

@@ -65,8 +65,10 @@ def f(self):
         ("state = cell(state, x)", "loop=3 carries=state to=5,return"),
         ("state = cell(x)", "loop=3 to=5,return"),
         ("out.append(cell(x))", "loop=3 to="),
+        ("state = state + cell(x)", "loop=3 to=5,return"),
+        ("state += cell(state)", "loop=3 carries=state to=5,return"),
     ],
-    ids=["a recurrence", "each round for itself", "gathered"],
+    ids=["a recurrence", "each round for itself", "gathered", "summed up", "a sum that the round takes"],
 )
 def test_whether_rounds_need_each_other(body: str, said: str) -> None:
     source = f"def f(xs, out):\n    state = 0\n    for x in xs:\n        {body}\n    return state\n"

@@ -394,3 +394,16 @@ def test_what_computes_in_64_bits(dims: str, types: str, wide: bool) -> None:
 
 def test_sizes_of_impossible_tensors_are_none() -> None:
     assert sizes_of("[[9999999999999999,4],[2]]") == ((2,),)
+
+
+# -- graphs that are kept from step to step ------------------------------------------------------------------------
+
+
+def test_backward_work_of_an_earlier_step_is_not_needed() -> None:
+    """The loss is summed up with its graph: the second step goes back through both."""
+    picture = """
+        host main | M0-------------M1-------------------
+        host main | f1---l2-B2-B1--f3---l4-B4-B3-B2-B1--
+    """
+
+    assert excess_of(picture) == [("earlier_steps", 7.0)]

@@ -12,11 +12,12 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope.analysis.account.functions import LoopFunction, functions_of_loop
+from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.trace.columns import is_any_kind
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.spans import Spans, is_outermost, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import I64
+from stepscope.model.arrays import I64, Mask
 from stepscope.records import dataclass
 
 _BACKWARD = 0.25  # of the time: with less of it in backward passes what samples show there says enough; judgement
@@ -33,6 +34,42 @@ class AskedBy:
 
     function: LoopFunction
     share: float
+
+
+@dataclass(frozen=True)
+class AskedOps:
+    """The outermost ops of a thread in the steps; columns of one length.
+
+    Attributes:
+        rows: int64, rows of events; ps: int64, how long each takes.
+        asked: int64, of backward work the forward op, else the op itself; moment: int64, when that runs, ps.
+        is_backward: bool.
+    """
+
+    rows: I64
+    ps: I64
+    asked: I64
+    moment: I64
+    is_backward: Mask
+
+    def asked_in(self, spans: Spans) -> Mask:
+        """Which of them were asked for in some time."""
+        found: Mask = spans.overlap_ps(self.moment, self.moment + 1) > 0
+        return found
+
+
+def asked_ops_of(trace: HostTrace, line: int) -> AskedOps:
+    """The ops of a thread with who asked for them, found once."""
+    return trace.derived(f"asked ops of line {line}", lambda of: _find_asked(of, line))
+
+
+def _find_asked(trace: HostTrace, line: int) -> AskedOps:
+    rows, length = _ops_in(trace, line, observed_time(trace))
+    rows, length = rows[length > 0], length[length > 0]
+    asked = forward_events(trace, rows)
+    own = trace.events.line[asked] == line
+    moment = np.where(own, trace.events.start_ps[asked] + trace.events.duration_ps[asked] // 2, -1)
+    return AskedOps(rows, length, asked, moment, asked != rows)
 
 
 def function_that_asked(trace: HostTrace, line: int, spans: Spans) -> AskedBy | None:

@@ -215,6 +215,35 @@ def _find_statements(trace: HostTrace, line: int) -> dict[int, _Shown]:
 
 
 @dataclass(frozen=True)
+class SampledLoop:
+    """A loop of the program that samples of a thread show.
+
+    Attributes:
+        frame: of the function that it is in, as its frames are named; line: of the loop.
+        carries: what a round needs of the one before, by the statement that takes longest; empty for nothing.
+        spans: when the thread is in it.
+    """
+
+    frame: str
+    line: int
+    carries: str
+    spans: Spans
+
+
+def loops_of_thread(trace: HostTrace, line: int) -> list[SampledLoop]:
+    """The loops of the program that samples of a thread show, in no order."""
+    bodies: dict[tuple[str, int], list[_Shown]] = {}
+    for each in _shown_statements(trace, line).values():
+        if each.said.loop and is_of_user(each.said.frame):
+            bodies.setdefault((each.said.frame, each.said.loop), []).append(each)
+    found = []
+    for (frame, loop), body in bodies.items():
+        longest = max(body, key=lambda each: (each.said.line != loop, each.shown.total))  # `for` takes the next round
+        found.append(SampledLoop(frame, loop, longest.said.carries, reduce(or_, [each.shown for each in body])))
+    return found
+
+
+@dataclass(frozen=True)
 class StatementTime:
     """When a line of the program runs that samples show furthest in among the program's.
 

@@ -133,6 +133,21 @@ def repeated_backward(trace: HostTrace) -> Repeated | None:
     )
 
 
+def backward_of_earlier_steps(trace: HostTrace) -> I64:
+    """The backward work of forward ops that had a backward pass in an earlier step, as those of a loss that is summed
+    up with its graph: rows of events, the outermost."""
+    passes = passes_of(trace)
+    step = whole_steps(trace).label[passes.rows].astype(np.int64)
+    thread = trace.stat_ints(_FORWARD_THREAD, rows=passes.rows)
+    order = np.lexsort((step, passes.number, thread))
+    begins = (np.diff(passes.number[order]) != 0) | (np.diff(thread[order]) != 0)
+    first = np.flatnonzero(np.append(True, begins))[: len(order)]
+    since = np.zeros(len(order), np.int64)
+    since[order] = np.repeat(step[order][first], np.diff(np.append(first, len(order))))
+    found: I64 = passes.rows[(passes.number >= 0) & (step > since)]
+    return found
+
+
 def _after_repeated(passes: BackwardPasses, again: Mask) -> Mask:
     """Whether the last node with a number before each run is one that ran before."""
     last = np.maximum.accumulate(np.where(passes.number >= 0, np.arange(len(passes)), -1))

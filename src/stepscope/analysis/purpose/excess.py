@@ -12,6 +12,7 @@ from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selectors import Portion, work_launched_by
 from stepscope.analysis.hlo.framework_ops import framework_ops_of_events
 from stepscope.analysis.purpose.autograd import (
+    backward_of_earlier_steps,
     checked_backward,
     repeated_backward,
 )
@@ -31,10 +32,11 @@ from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.gradients import unused_gradients
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots, repeated_gradients
 from stepscope.analysis.purpose.jacobian import jacobian_of
-from stepscope.analysis.purpose.loops import independent_rounds
+from stepscope.analysis.purpose.loops import eager_rounds, independent_rounds
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.padding import padding_of
 from stepscope.analysis.purpose.pairs import pairs_of
+from stepscope.analysis.purpose.parts import part_without_layers
 from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training, rows_that_generate
@@ -52,6 +54,7 @@ from stepscope.vocabulary.computing_ops import FACTORS, INVERTS, ORDERS, op_alon
 from stepscope.vocabulary.jax import compiled_functions, differentiated
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.patterns import Pattern
+from stepscope.vocabulary.python import place_of
 from stepscope.vocabulary.tensorflow import eager_op
 from stepscope.vocabulary.traits import PurposeTrait
 
@@ -63,6 +66,7 @@ from stepscope.vocabulary.traits import PurposeTrait
     "copied_arguments", "one_by_one", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
 DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
+EARLIER, PART = "earlier_steps", "part_without_layers"
 PADDING = "padding"
 (
     PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
@@ -210,6 +214,17 @@ def _find_repeated(trace: HostTrace) -> _Found | None:
         against = "a parameter is updated between them, or they take different data"
         return _Found(programs.rows, programs.kept, fact, against)
     return None
+
+
+def _find_earlier(trace: HostTrace) -> _Found | None:
+    rows = backward_of_earlier_steps(trace)
+    return _Found(
+        rows, 0.0,
+        f"goes back through forward ops of earlier steps, {_per_step(trace, len(rows))} of them, which had a backward"
+        " pass in their own step: something keeps their graph, and more with each step",
+        "a gradient through several steps is wanted",
+        is_part=True,
+    )  # fmt: skip
 
 
 def _frame(line: str) -> str:
@@ -391,12 +406,25 @@ def _find_after_update(trace: HostTrace) -> _Found | None:
 def _find_one_by_one(trace: HostTrace) -> _Found | None:
     found = independent_rounds(trace)
     if found is None:
-        return None
+        return _find_eager_rounds(trace)
     return _Found(
         found.rows, 0.0,
         f"goes through {found.rounds:,.0f} rounds of a loop inside a compiled program, of small ops each; no round"
         " needs the one before",
         "all rounds at once do not fit into memory",
+    )  # fmt: skip
+
+
+def _find_eager_rounds(trace: HostTrace) -> _Found | None:
+    found = eager_rounds(trace)
+    if found is None:
+        return None
+    name, file, _ = place_of(found.loop.frame)
+    return _Found(
+        found.rows, 0.0,
+        f"goes, with its backward pass, through the rounds of the loop in line {found.loop.line} of {file}, which start"
+        f" {found.starts:,.0f} short ops, mostly {found.op}; no round needs the one before",
+        "all rounds at once do not fit into memory", asked_by=f"${file}:{found.loop.line} {name}",
     )  # fmt: skip
 
 
@@ -558,6 +586,18 @@ def _find_set_up(trace: HostTrace) -> _Found | None:
     return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
 
 
+def _find_part(trace: HostTrace) -> _Found | None:
+    found = part_without_layers(trace)
+    if found is None:
+        return None
+    name, _, _ = place_of(found.frame)
+    return _Found(
+        found.rows, 0.0,
+        f"is {name} with its backward pass, in which no layer is computed: {found.ops}",
+        "what it computes is needed as it is", asked_by=found.frame,
+    )  # fmt: skip
+
+
 def _find_order(trace: HostTrace) -> _Found | None:
     compiled = compiled_order(trace)
     if compiled is None:
@@ -597,6 +637,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
 
 EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     REPEATED: _find_repeated,
+    EARLIER: _find_earlier,
     UNUSED: _find_unused,
     DROPPED: _find_dropped,
     CHECKS: _find_checks,
@@ -614,6 +655,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
     HALF: _find_half,
     PADDING: _find_padding,
     SET_UP: _find_set_up,
+    PART: _find_part,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
     ORDER: _find_order,
     EMPTY: _find_empty,

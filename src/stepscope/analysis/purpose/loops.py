@@ -8,11 +8,20 @@ does, as the state of a recurrent layer, the rounds have to wait for each other.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from stepscope.analysis.account.asked_by import asked_ops_of
+from stepscope.analysis.account.statements import SampledLoop, loops_of_thread
+from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.purpose.compiled import ProgramWork, program_work
-from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.model import HostTrace
+from stepscope.analysis.purpose.computing import inside_any, update_ranges
+from stepscope.analysis.purpose.sizes import sizes_of
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
+from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.trace.spans import spans_of
+from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, median
 from stepscope.records import dataclass
 
@@ -119,6 +128,69 @@ def _is_summed(work: ProgramWork, row: int, place: int) -> bool:
     holder = flow.outer(made)  # the fusion, whose operands lie in the body
     others = [each for each in module.operands.linked(holder) if not _takes(work, each, place)]
     return not any(_takes(work, each, place) for each in flow.needed_by(others))
+
+
+_MANY = 50  # ops per step: an unrolled model of some layers starts fewer in one loop; as for functions in `facts.lines`
+_TRAINS = 0.25  # of their time: what no backward pass follows is a function that could be left out; judgement
+_FEW_NUMBERS = 16_384  # 64 KB: computing with them takes about as long as starting an op, whatever recording adds
+_MOST_OF = 0.5  # of the ops' time in those that do little more than start, or of a backward pass; by the word
+
+
+@dataclass(frozen=True)
+class EagerRounds:
+    """A loop of the program whose rounds start ops one by one, forward and backward.
+
+    Attributes:
+        loop: that; rows: its ops, and those of their backward pass, the outermost: rows of events.
+        starts: how many of the forward ops a step has; op: the one that it starts most often.
+    """
+
+    loop: SampledLoop
+    rows: I64
+    starts: float
+    op: str
+
+
+def eager_rounds(trace: HostTrace) -> EagerRounds | None:
+    """The loop of the program, other than that over steps, that takes most time for short ops of rounds that do not
+    need each other; None without one, or where no forward op is linked to its backward pass."""
+    return trace.derived("rounds of eager ops", _find_eager_rounds)
+
+
+def _find_eager_rounds(trace: HostTrace) -> EagerRounds | None:
+    line, steps = threads_of(trace).main, max(len(whole_steps(trace).number), 1)
+    loops = loops_of_thread(trace, line) if line >= 0 else []
+    if not loops:
+        return None
+    ops = asked_ops_of(trace, line)
+    trains = ops.is_backward | inside_any(trace, ops.rows, update_ranges(trace))
+    backward, least = spans_of(trace, ops.rows[ops.is_backward]), LARGE_SHARE / 100.0 * observed_time(trace).total
+    best, best_ps = None, 0
+    for loop in loops if backward.total else ():
+        if loop.carries or (loop.spans & backward).total >= _MOST_OF * backward.total:
+            continue
+        inside = ops.asked_in(loop.spans)
+        own, ps = ops.rows[inside & ~ops.is_backward], int(ops.ps[inside].sum())
+        is_short = tiny_share(trace, own) >= _MOST_OF or usual_size(trace, own) <= _FEW_NUMBERS
+        if ops.ps[inside & trains].sum() < _TRAINS * ps or ps < max(least, best_ps + 1):
+            continue
+        if len(own) < _MANY * steps or not is_short:
+            continue
+        names, calls = np.unique(trace.event_names(own), return_counts=True)
+        op = trace.strings[int(names[calls.argmax()])]
+        best, best_ps = EagerRounds(loop, ops.rows[inside], len(own) / steps, op), ps
+    return best
+
+
+def usual_size(trace: HostTrace, rows: I64) -> float:
+    """How many numbers the largest operand of an op has, the median over the time of some ops; infinite where that was
+    not recorded."""
+    if not len(rows) or not trace.has_stat(stat_names.INPUT_DIMS):
+        return math.inf
+    texts, place = np.unique(trace.stat_strings(stat_names.INPUT_DIMS, rows=rows), return_inverse=True)
+    sizes = np.array([max(map(math.prod, sizes_of(trace.strings[max(text, 0)])), default=0) for text in texts.tolist()])
+    ps, order = np.bincount(place.ravel(), trace.events.duration_ps[rows], len(texts)), np.argsort(sizes)
+    return float(sizes[order][np.searchsorted(np.cumsum(ps[order]), ps.sum() / 2)])
 
 
 def tiny_share(trace: HostTrace, rows: I64) -> float:

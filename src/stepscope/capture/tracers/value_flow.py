@@ -39,7 +39,7 @@ class _Statement:
     Attributes:
         takes: what it reads; gives: what it stores; touches: what it puts something into; alters: what it may change.
         returns: it returns its value; keeps: it stores it where others than the function may read it.
-        dropped: the place of the call whose result nobody takes.
+        dropped: the place of the call whose result nobody takes; sums: the name that it only adds to.
     """
 
     first: int
@@ -52,6 +52,7 @@ class _Statement:
     returns: bool = False
     keeps: bool = False
     dropped: tuple[int | None, ...] = ()
+    sums: str = ""
 
 
 def describe_flow(
@@ -92,7 +93,7 @@ def _statements(code: Sequence[dis.Instruction], arguments: Collection[str]) -> 
     """The statements in the order of the code; a condition is one of its own."""
     imported = {str(each.argval).partition(".")[0] for each in code if each.opname == "IMPORT_NAME"}
     now, ended, names, shared = _Statement(code[0].offset), False, list[str](), set[str]()
-    depth, begun, expected, last_kind, called = 0, 0, dict[int, int](), "", code[0]
+    depth, begun, expected, last_kind, called, before_op = 0, 0, dict[int, int](), "", code[0], False
     for each in code:
         kind = each.opname
         depth = expected.get(each.offset, depth)
@@ -105,9 +106,11 @@ def _statements(code: Sequence[dis.Instruction], arguments: Collection[str]) -> 
         called = each if kind.startswith("CALL") else called
         if not kind.startswith("JUMP"):
             now.line = now.line or (each.positions.lineno if each.positions else None) or 0
+        added, before_op = before_op, each.opname == "BINARY_OP" and each.argrepr in ("+", "+=")
         for is_store, name in _names(each):
             if is_store:
                 now.gives.add(name)
+                now.sums = name if added and names[:1] == [name] and names.count(name) == 1 else ""
                 now.keeps |= kind.startswith("STORE_GLOBAL")
             else:
                 names.append(name)
@@ -132,7 +135,7 @@ def _statements(code: Sequence[dis.Instruction], arguments: Collection[str]) -> 
             expected.setdefault(int(each.argval), before + _effect(each, jump=True))
         is_condition = kind.startswith("POP_JUMP") and depth == begun
         ended |= is_condition or kind == "FOR_ITER" or kind.startswith(("STORE_", "RETURN_", "YIELD_"))
-        ended |= kind == "POP_TOP" and depth == begun
+        ended |= (kind == "POP_TOP" and depth == begun) or kind in _BACK
     now.takes = set(names)
     yield now
 
@@ -230,14 +233,15 @@ def _takes(statement: _Statement, held: set[str]) -> bool:
 
 def _carried(inside: Sequence[_Statement], own: _Statement) -> set[str]:
     """The names that a round of a loop reads before it sets them, from the one before, and from which a statement's
-    value comes and to which it goes."""
+    value comes and to which it goes; a sum that is only added to keeps no round waiting."""
     given, early, later = set[str](), set[str](), set[str]()
     for each in inside:
         early |= {name for name in each.takes if name not in given}
         given |= each.gives
         later |= each.gives
     found = set()
-    for name in early & later:
+    summed = {each.sums for each in inside} - {each for other in inside for each in other.takes - {other.sums}}
+    for name in (early & later) - summed:
         before, reaches = {name}, set[str]()
         for each in inside:
             if each is own:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
@@ -20,6 +21,7 @@ from stepscope.analysis.purpose.excess import (
     COPIED,
     DEAD,
     DROPPED,
+    EARLIER,
     EMPTY,
     ENCODED,
     EQUAL,
@@ -35,6 +37,7 @@ from stepscope.analysis.purpose.excess import (
     ORDERING,
     PADDING,
     PAIRS,
+    PART,
     PICKED,
     PREFIX,
     REPEATED,
@@ -200,7 +203,7 @@ class _Excess(NamedTuple):
             return None
         percent = context.percent(excess.step_ps / MS)
         name, file, line = place_of(excess.asked_by)
-        by = f"{name} ({file}:{line})" if file else ""
+        by = (f"{file}:{line}" if name.startswith("<") else f"{name} ({file}:{line})") if file else ""
         return Finding(
             part_ms=excess.step_ps / MS,
             percent=percent * (1.0 - excess.keeps),
@@ -210,6 +213,7 @@ class _Excess(NamedTuple):
             unknown=self.unknown,
             parts=(self.change,),
             culprit=Culprit(name, file, line, None, None, None, excess.step_ps) if by else None,
+            title=_CHEAPER_TITLE.format(by) if self.change == PART else "",
             actions=self._act_on(context, excess, by),
             is_indication=LONGEST in excess.fact,  # as of most programs
         )
@@ -220,6 +224,10 @@ class _Excess(NamedTuple):
             return _name_op(context, self.actions, excess.fact)
         if self.change == ORDER and ADDED in excess.fact:
             return actions_for(context.framework, self.actions)[::-1]
+        if self.change == ONE_BY_ONE and by:
+            return tuple(Named(each.format(by)) for each in actions_for(context.framework, self.actions))
+        if self.change == PART:
+            return tuple(each.format(by) for each in actions_for(context.framework, self.actions))
         if self.change == PADDING:
             actions = actions_for(context.framework, _EQUAL_ROWS if LONGEST in excess.fact else self.actions)
             return tuple(each.replace("the collate function", by) for each in actions) if by else actions
@@ -258,6 +266,13 @@ _NO_GRADIENTS: Actions = {
     "": (
         "call requires_grad_(False) on parameters that the optimizer does not hold",
         "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
+    ),
+}
+_FORGET: Actions = {
+    "": (
+        "detach what the loop carries from step to step, a running loss or a state: total += loss.item(), or"
+        " state = state.detach()",
+        "leave out retain_graph=True: what is used again without it raises an error that names the place",
     ),
 }
 _DETACH: Actions = {
@@ -319,6 +334,10 @@ _KEEP_OUTPUT: Actions = {
 }
 
 _ALL_AT_ONCE: Actions = {
+    "pytorch": (
+        "let {} do all rounds of its loop with one op: torch.stack, or pad to one length, and ops with dim=; x[rows],"
+        " index_add_, scatter_reduce, groups= of a convolution, torch.nn.EmbeddingBag or torch.vmap",
+    ),
     "": (
         "jax.vmap instead of jax.lax.map or jax.lax.scan: one op for all rounds; jax.lax.map(f, xs, batch_size=64)"
         " where memory does not suffice for all",
@@ -488,6 +507,16 @@ _IN_PROGRAMS: dict[str, Actions] = {
     },
 }
 
+_CHEAPER_TITLE = "Make {} cheaper: it takes most of the step and computes no layer"
+_CHEAPER_PART: Actions = {
+    "": (
+        "compute less in {}: at a lower resolution, on fewer pairs, positions or scales, by products of matrices instead"
+        " of wide elementwise ops, by an op of the framework that does it as a whole, or every N steps",
+        "what in it depends on no prediction, such as anything made of targets or positions alone: once, before the"
+        " loop, under torch.no_grad()",
+    ),
+}
+
 _SHORTER_BATCHES: Actions = {
     "": (
         "fill each batch up to its own longest row, not to one length for all, in the collate function:"
@@ -507,6 +536,10 @@ _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
         "Compute all gradients in one pass", _ONE_PASS,
+    ),
+    _Excess(
+        EARLIER, "earlier-steps", "the backward passes of earlier steps",
+        "Do not go back through earlier steps", _FORGET,
     ),
     _Excess(
         UNUSED, "unused-gradients", "gradients that no update uses",
@@ -555,6 +588,12 @@ _EXCESSES = (
         unknown="it does not show how long they take in 32 bits",
     ),
     _Excess(PAIRS, "spread-pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
+    _Excess(
+        PART, "part-without-layers", "that part",
+        "Make the part of the step cheaper that trains nothing itself", _CHEAPER_PART,
+        yields_to=("redundant_compute", "small_batch", "low_precision", "eager_dispatch", "host_sync"),
+        unknown="it does not show how much cheaper it can be",
+    ),
     _Excess(
         PADDING, "padding", "what fills batches up", "Compute less padding", _SHORTER_BATCHES,
     ),

@@ -36,7 +36,7 @@ _EDGE = 0.05  # of the part: samples tell its edges only roughly; judgement
 
 
 @dataclass(frozen=True)
-class Part:
+class PartWithoutLayers:
     """Such a part.
 
     Attributes:
@@ -49,12 +49,12 @@ class Part:
     ops: str
 
 
-def part_without_layers(trace: HostTrace) -> Part | None:
+def part_without_layers(trace: HostTrace) -> PartWithoutLayers | None:
     """The part that takes most of the steps; None without one, or where nothing shows which ops take weights."""
     return trace.derived("part without layers", _find)
 
 
-def _find(trace: HostTrace) -> Part | None:
+def _find(trace: HostTrace) -> PartWithoutLayers | None:
     line = threads_of(trace).main
     if line < 0 or not passes_of(trace).adds.any():
         return None
@@ -75,7 +75,7 @@ def _find(trace: HostTrace) -> Part | None:
         return None
     most = max(ps for ps, *_ in found)
     *_, frame, inside = min((each for each in found if each[0] >= _NEARLY_ALL * most), key=lambda each: each[1:3])
-    return Part(frame, ops.rows[inside], _say_ops(trace, ops, inside))
+    return PartWithoutLayers(frame, ops.rows[inside], _say_ops(trace, ops, inside))
 
 
 def _is_of_layers(trace: HostTrace, ops: AskedOps) -> Mask:

@@ -510,8 +510,8 @@ _IN_PROGRAMS: dict[str, Actions] = {
 _CHEAPER_TITLE = "Make {} cheaper: it takes most of the step and computes no layer"
 _CHEAPER_PART: Actions = {
     "": (
-        "compute less in {}: at a lower resolution, on fewer pairs, positions or scales, by products of matrices instead"
-        " of wide elementwise ops, by an op of the framework that does it as a whole, or every N steps",
+        "compute less in {}: at a lower resolution, on fewer pairs, positions or scales, by products of matrices"
+        " instead of wide elementwise ops, by an op of the framework that does it as a whole, or every N steps",
         "what in it depends on no prediction, such as anything made of targets or positions alone: once, before the"
         " loop, under torch.no_grad()",
     ),

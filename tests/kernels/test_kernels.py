@@ -445,10 +445,21 @@ def test_time_by_label_is_counted_tick_by_tick(
             of_event = int(inner.get(at, 3))
             key = place, of_event - of_event % 10 + told[at] if at in told else of_event
             expected[key] = expected.get(key, 0) + 1
-    rows = np.asarray(found).tolist()
+    rows = list(zip(*(np.asarray(column).tolist() for column in found), strict=True))
     assert {(place, of_label): ps for place, of_label, ps in rows} == expected
     assert len(rows) == len(expected)
     assert [place for place, *_ in rows] == sorted(place for place, *_ in rows)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=30))
+def test_times_are_sorted_by_cause_without_those_that_are_0(drawn: list[tuple[int, int]]) -> None:
+    cause, ps = np.array([each for each, _ in drawn], np.uint8), np.array([each for _, each in drawn], np.int64)
+    offsets, nodes, times = np.zeros(257, np.int64), np.empty(len(drawn), np.int32), np.empty(len(drawn))
+    replay.sort_times(np.arange(len(drawn)), cause, ps, offsets, nodes, times)
+    for each in range(4):
+        here = slice(offsets[each], offsets[each + 1])
+        expected = [(node, float(ps)) for node, (of, ps) in enumerate(drawn) if of == each and ps]
+        assert list(zip(nodes[here].tolist(), times[here].tolist(), strict=True)) == expected
 
 
 _PIECES = st.sampled_from(["a", "Z", "9", "_", "/", ".", "-", ">", ":", "::", "Mat", "_Recv", " ", "(", "\n", "\u00e9"])

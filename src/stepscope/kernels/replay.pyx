@@ -387,7 +387,7 @@ cdef enum:
 cdef struct Pieces:
     # What takes the pieces of a line's time, each with its innermost event; they come in order of time.
     int use
-    Growing* found  # what is returned; of `cut` four columns
+    Growing* found  # what is returned; of `cut` four columns, of `time_by_label` three
     int64_t shortest  # of `stretches`
     const uint8_t* works  # of `stretches`; NULL where no event works
     const int64_t* begin  # of `cut` and `time_by_label`, the stretches that pieces are taken from
@@ -432,9 +432,9 @@ cdef int _end_stretch(Pieces* to) except -1 nogil:
     """Goes on to the next stretch, and gives away what was spent in the one at hand."""
     cdef int use
     for use in range(to.uses):
-        push(to.found, to.at)
-        push(to.found, to.used[use])
-        push(to.found, to.spent[to.used[use]])
+        push(&to.found[0], to.at)
+        push(&to.found[1], to.used[use])
+        push(&to.found[2], to.spent[to.used[use]])
         to.spent[to.used[use]] = 0
     to.uses = 0
     to.at += 1
@@ -617,19 +617,21 @@ def time_by_label(
         cause: uint8 of shape (n,), that cause, which takes the place of the label's own: the rest of it by `causes`.
 
     Returns:
-        int64 of shape (n, 3): a stretch, a label, and the time, which is not 0; stretch after stretch.
+        Three of int64 of shape (n,): a stretch, a label, and the time, which is not 0; stretch after stretch.
     """
-    cdef Growing found = Growing(NULL, 0, 0)
+    cdef Growing[3] found
     cdef Pieces to
     cdef int64_t moment, count = begin.shape[0]
+    cdef int column
     if count != stop.shape[0] or not low.shape[0] == high.shape[0] == cause.shape[0]:
         raise IndexError("the columns are not of one length")
     if not (0 <= unlabelled < 256 and causes > 0):
         raise IndexError("there is no such label")
+    memset(found, 0, sizeof(found))
     try:
         if count > 0:
             memset(&to, 0, sizeof(Pieces))
-            to.use, to.found, to.begin, to.stop, to.count = _SPEND, &found, &begin[0], &stop[0], count
+            to.use, to.found, to.begin, to.stop, to.count = _SPEND, found, &begin[0], &stop[0], count
             to.label, to.unlabelled, to.causes, to.known = &label[0], unlabelled, causes, low.shape[0]
             if to.known:
                 to.low, to.high, to.cause = &low[0], &high[0], &cause[0]
@@ -639,9 +641,41 @@ def time_by_label(
                 if stop[count - 1] > moment:
                     _take_piece(&to, moment, stop[count - 1], -1)
                 _end_stretch(&to)
-        return as_table(&found, 3)
+        return as_column(&found[0]), as_column(&found[1]), as_column(&found[2])
     finally:
-        free(found.items)
+        for column in range(3):
+            free(found[column].items)
+
+
+def sort_times(
+    const int64_t[::1] nodes, const uint8_t[::1] cause, const int64_t[::1] ps, int64_t[::1] offsets, int32_t[::1] out,
+    double[::1] out_ps,
+):
+    """The times of nodes by cause, in their order, without those that are 0.
+
+    Args:
+        nodes, cause, ps: int64, uint8 and int64 of shape (n,).
+        offsets: int64 of shape (257,), zeros; receives where those of each cause begin.
+        out, out_ps: int32 and float64 of shape (n,), receive nodes and times.
+    """
+    cdef int64_t at
+    cdef int64_t[256] place
+    cdef int each
+    if not (nodes.shape[0] == cause.shape[0] == ps.shape[0] == out.shape[0] == out_ps.shape[0]):
+        raise IndexError("the columns are not of one length")
+    if offsets.shape[0] != 257:
+        raise IndexError("there is no room for the causes")
+    with nogil:
+        for at in range(nodes.shape[0]):
+            offsets[cause[at] + 1] += ps[at] != 0
+        for each in range(256):
+            place[each] = offsets[each]
+            offsets[each + 1] += offsets[each]
+        for at in range(nodes.shape[0]):
+            if ps[at] != 0:
+                out[place[cause[at]]] = <int32_t>nodes[at]
+                out_ps[place[cause[at]]] = <double>ps[at]
+                place[cause[at]] += 1
 
 
 def add_times(const int32_t[::1] nodes, const double[::1] ps, double[::1] total):

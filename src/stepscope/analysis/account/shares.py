@@ -40,27 +40,24 @@ def shares_of(trace: HostTrace, graph: Graph) -> CauseShares:
 
 def _shares(trace: HostTrace, graph: Graph) -> CauseShares:
     threads = threads_of(trace)
-    own = OwnTimes.gather(len(graph), _own_times(trace, graph, threads))
-    return CauseShares(own, edge_causes(graph, threads))
+    nodes, cause, ps = map(np.concatenate, zip(*_own_times(trace, graph, threads), strict=True))
+    return CauseShares(OwnTimes.of_causes(len(graph), nodes, cause, ps), edge_causes(graph, threads))
 
 
-def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, int, I64]]:
-    """Nodes, a cause, and the own times of these nodes with that cause."""
-    work = np.flatnonzero(graph.kind == NodeKind.WORK)
-    yield from OwnTimes.split(
-        work, look_up(causes_of_work(trace), trace.events.kind[graph.event[work]]), graph.own_ps[work]
-    )
-    batch = np.flatnonzero(graph.kind == NodeKind.BATCH)
-    yield batch, Cause.INPUT, graph.own_ps[batch]
+def _own_times(trace: HostTrace, graph: Graph, threads: Threads) -> Iterator[tuple[I64, U8, I64]]:
+    """Nodes in ascending order, causes, and the own times of these nodes with these causes."""
     host = np.flatnonzero((graph.kind == NodeKind.SEGMENT) | (graph.kind == NodeKind.CALL))
     unrecorded, line_of = unrecorded_causes(trace, threads), graph.line[host]
     for line in numbers_in(line_of):
         nodes = host[line_of == line]
         if threads.serves_input[line]:
-            yield nodes, Cause.INPUT, graph.own_ps[nodes]
+            yield nodes, np.full(len(nodes), Cause.INPUT, np.uint8), graph.own_ps[nodes]
         else:
             place, cause, ps = time_by_cause(trace, line, graph.start_ps[nodes], graph.end_ps[nodes], unrecorded[line])
-            yield from OwnTimes.split(nodes[place], cause, ps)
+            yield nodes[place], cause, ps
+    work, batch = (np.flatnonzero(graph.kind == kind) for kind in (NodeKind.WORK, NodeKind.BATCH))
+    yield work, look_up(causes_of_work(trace), trace.events.kind[graph.event[work]]), graph.own_ps[work]
+    yield batch, np.full(len(batch), Cause.INPUT, np.uint8), graph.own_ps[batch]
 
 
 def time_by_label(
@@ -81,8 +78,8 @@ def time_by_label(
         int(lines.event_begin[line]), int(lines.event_end[line]), trace.events.start_ps, links.extent_ps, links.parent,
         label, start, end, int(unrecorded), known.start_ps[here], known.end_ps[here], known.cause[here], len(Cause),
     )  # fmt: skip
-    place, of_label, ps = np.asarray(found).T
-    return place.copy(), of_label.astype(np.uint8), ps.copy()
+    place, of_label, ps = map(np.asarray, found)
+    return place, of_label.astype(np.uint8), ps
 
 
 def time_by_cause(trace: HostTrace, line: int, start: I64, end: I64, unrecorded: int) -> tuple[I64, U8, I64]:

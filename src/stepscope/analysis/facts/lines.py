@@ -518,7 +518,8 @@ def _products_of(trace: HostTrace, line: int) -> I64:
     """The matrix products and convolutions of a thread: rows of ops."""
     ops = events_of_kind(trace, K.OP)
     ops = ops[trace.events.line[ops] == line]
-    return ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
+    found: I64 = ops[has_trait(trace, trace.events.type[ops], OpTrait.MULTIPLIES)]
+    return found
 
 
 def _ops_in(trace: HostTrace, inside: I64) -> dict[str, Any]:

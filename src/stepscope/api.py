@@ -573,7 +573,6 @@ class LoadedProfile:
         """
         from stepscope.analysis.account.model import model_of
         from stepscope.analysis.advice import whatif
-        from stepscope.analysis.advice.items import CLASSES
 
         changes = whatif.list_changes(remove, scale, scales or {}, overlap, move or {})
         balance = balance or ("ranks" if balance_ranks else "")
@@ -585,13 +584,8 @@ class LoadedProfile:
             return self._what_if_balanced(files, selection, notices, balance)
         advised = functools.cache(lambda: cast("AdviceReport", self.report("advice", steps=steps)))
         alone = changes[0].part if len(changes) == 1 and changes[0].action == whatif.REMOVE else ""
-        if alone in CLASSES or _is_advice(alone):
-            item = next((item for item in advised().items if alone in (item.kind, item.id)), None)
-            known = advised().context, tuple(map(str, notices))
-            if item is not None:
-                return whatif.what_if_advised(item, *known)
-            if alone in CLASSES:
-                return whatif.what_if_of_class(alone, *known)
+        if (found := _what_if_advised(alone, advised, notices)) is not None:
+            return found
         traces = [self._trace_of(file, selection) for file in self._slowest_hosts(files, selection)]
         models = [model for trace in traces if (model := model_of(trace)) is not None]
         ops_of_class = functools.partial(_ops_of_class, advised)
@@ -721,11 +715,23 @@ def _ops_of_class(advised: Callable[[], AdviceReport], kind: str) -> list[str]:
     return [*dict.fromkeys(str(row["key"]) for row in rows if row["tool"] in _OP_TOOLS)]
 
 
-def _is_advice(name: str) -> bool:
-    """Whether a name is the id of an advice; `input`, which is the id of a rule and a cause, means the cause."""
+def _what_if_advised(name: str, advised: Callable[[], AdviceReport], notices: Sequence[Problem]) -> WhatIfReport | None:
+    """What an advice gives, or the changes of its class; None if the name is neither of an advice nor of a class.
+
+    `input`, which is the id of a rule and a cause, means the cause.
+    """
+    from stepscope.analysis.advice import whatif
+    from stepscope.analysis.advice.items import CLASSES
     from stepscope.analysis.advice.registry import rules
 
-    return "." in name and any(name == rule.id or name.startswith(f"{rule.id}.") for rule in rules()[0])
+    is_advice = "." in name and any(name == rule.id or name.startswith(f"{rule.id}.") for rule in rules()[0])
+    if name not in CLASSES and not is_advice:
+        return None
+    item = next((item for item in advised().items if name in (item.kind, item.id)), None)
+    known = advised().context, tuple(map(str, notices))
+    if item is not None:
+        return whatif.what_if_advised(item, *known)
+    return whatif.what_if_of_class(name, *known) if name in CLASSES else None
 
 
 def _parse_range(steps: StepRange | str | int) -> StepRange:

@@ -62,55 +62,29 @@ def _rows(
 
 def _problems(losses: Losses, raw: Raw, events: int, source: str) -> Iterator[Problem]:
     """What the file lacks."""
-    kept = counted(events, "event")
+
+    def problem(code: str, reason: str, lost: str, hint: str, also: str = "", at: int | None = None) -> Problem:
+        kept, offset = f"{counted(events, 'event')}{also}", None if raw.compressed else at
+        return Problem(code, reason, path=source, offset=offset, kept=kept, lost=lost, hint=hint)
+
     if losses.cut_at is not None:
         where = f", at byte {losses.cut_at:,} of what is unpacked" if raw.compressed else ""
-        yield Problem(
-            "truncated",
-            losses.cut_because + where,
-            path=source,
-            offset=None if raw.compressed else losses.cut_at,
-            kept=kept,
-            lost="what followed",
-            hint="if the file is still being written, open it again later; else copy it again",
-        )
+        hint = "if the file is still being written, open it again later; else copy it again"
+        yield problem("truncated", losses.cut_because + where, "what followed", hint, at=losses.cut_at)
     if losses.damaged:
-        yield Problem(
-            "damaged",
-            f"{counted(losses.damaged, 'packet')} could not be read",
-            path=source,
-            offset=None if raw.compressed else losses.damaged_at,
-            kept=f"{kept}, before and after",
-            lost="what these packets hold",
-            hint=_AGAIN,
-        )
+        reason, also = f"{counted(losses.damaged, 'packet')} could not be read", ", before and after"
+        yield problem("damaged", reason, "what these packets hold", _AGAIN, also, losses.damaged_at)
     if losses.locked:
         reason = f"{losses.locked_because}; {counted(losses.locked, 'block')} of packets like that"
-        yield Problem("damaged", reason, path=source, kept=kept, lost="the rest of these blocks", hint=_AGAIN)
+        yield problem("damaged", reason, "the rest of these blocks", _AGAIN)
     if losses.lost or losses.skipped:
-        yield Problem(
-            "lost-packets",
-            f"the recorder lost packets {counted(losses.lost, 'time')}",
-            path=source,
-            kept=kept,
-            lost=f"these packets, and {counted(losses.skipped, 'packet')} that cannot be understood without them",
-            hint="record with a larger buffer, or for a shorter time",
-        )
+        reason = f"the recorder lost packets {counted(losses.lost, 'time')}"
+        lost = f"these packets, and {counted(losses.skipped, 'packet')} that cannot be understood without them"
+        yield problem("lost-packets", reason, lost, "record with a larger buffer, or for a shorter time")
     if losses.unnamed:
-        yield Problem(
-            "undefined-names",
-            f"{counted(losses.unnamed, 'reference')} to names that the file does not define",
-            path=source,
-            kept=f"{kept}, some without a name",
-            lost="these names",
-            hint=_AGAIN,
-        )
+        reason = f"{counted(losses.unnamed, 'reference')} to names that the file does not define"
+        yield problem("undefined-names", reason, "these names", _AGAIN, ", some without a name")
     if losses.unknown_clocks:
-        yield Problem(
-            "unknown-clock",
-            f"{counted(losses.unknown_clocks, 'time')} on a clock that the file does not relate to the others",
-            path=source,
-            kept=f"{kept}, as if on the trace's own clock",
-            lost="when these happened",
-            hint="record again with clock snapshots",
-        )
+        reason = f"{counted(losses.unknown_clocks, 'time')} on a clock that the file does not relate to the others"
+        hint, also = "record again with clock snapshots", ", as if on the trace's own clock"
+        yield problem("unknown-clock", reason, "when these happened", hint, also)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -17,7 +18,6 @@ from stepscope.analysis.purpose.autograd import (
     repeated_backward,
 )
 from stepscope.analysis.purpose.compiled import (
-    Compiled,
     compiled_measures,
     compiled_one_hots,
     compiled_passes,
@@ -81,26 +81,26 @@ class Excess:
     """Work that a step does not need.
 
     Attributes:
-        kind: one of the keys of EXCESSES.
         rows: the events that do it, the outermost: rows of events.
-        ps: how long it takes in all whole steps, in elapsed time of threads and devices.
         keeps: what is left of it after the change, as a share.
         fact: what was recorded, in words that follow "x % of each step".
         against: what would make it needed after all.
         is_part: more goes with it that the recording does not tell apart.
         made: what is made anew, where it is a stretch of the loop's thread rather than events.
         asked_by: the function to change, as its frames are named, where it is not the one that computes; else empty.
+        kind: one of the keys of EXCESSES; ps: how long it takes in all whole steps, in elapsed time of threads and
+            devices.  Both are set once it is known to take enough.
     """
 
-    kind: str
     rows: I64
-    ps: int
     keeps: float
     fact: str
     against: str
-    is_part: bool
+    is_part: bool = False
     made: SetUp | None = None
     asked_by: str = ""
+    kind: str = ""
+    ps: int = 0
 
     def part(self, model: StepModel) -> Portion:
         """What goes with it, in a model of the steps."""
@@ -117,19 +117,6 @@ class ExcessFact:
     fact: str
     against: str
     made: tuple[str, str] = ("", "")
-    asked_by: str = ""
-
-
-@dataclass(frozen=True)
-class _Found:
-    """What was found of a kind; attributes as in Excess."""
-
-    rows: I64
-    keeps: float
-    fact: str
-    against: str
-    is_part: bool = False
-    made: SetUp | None = None
     asked_by: str = ""
 
 
@@ -161,7 +148,7 @@ def _find_excesses(trace: HostTrace) -> tuple[Excess, ...]:
         rows = _outermost(trace, one.rows)
         ps = _elapsed_ps(trace, rows) if one.made is None else one.made.spans.total
         if ps * (1.0 - one.keeps) >= LEAST * observed_time(trace).total:
-            found.append(Excess(kind, rows, ps, one.keeps, one.fact, one.against, one.is_part, one.made, one.asked_by))
+            found.append(replace(one, kind=kind, rows=rows, ps=ps))
     return tuple(sorted(found, key=lambda each: -each.ps * (1.0 - each.keeps)))
 
 
@@ -190,35 +177,35 @@ _ONE_PASS = "one pass over the sum of the losses gives the same gradients"
 _EACH_NEEDED = "the gradients of each loss are needed by themselves"
 
 
-def _find_repeated(trace: HostTrace) -> _Found | None:
+def _find_repeated(trace: HostTrace) -> Excess | None:
     if found := repeated_backward(trace):
         nodes = f"{found.nodes:.0f} ops of the forward pass have up to {found.runs} backward runs"
         fact = f"computes gradients again: {nodes} in a step, with no update between them; {_ONE_PASS}"
-        return _Found(found.rows, 0.0, fact, _EACH_NEEDED)
+        return Excess(found.rows, 0.0, fact, _EACH_NEEDED)
     if again := repeated_gradients(trace):
         ops = f"{again.ops} product" if again.ops == 1 else f"{again.ops} products"
         fact = f"computes the gradients of {ops} of the forward pass up to {again.runs} times; {_ONE_PASS}"
-        return _Found(again.rows, again.kept, fact, _EACH_NEEDED, asked_by=_frame(line_that_asks(trace, again.rows)))
+        return Excess(again.rows, again.kept, fact, _EACH_NEEDED, asked_by=_frame(line_that_asks(trace, again.rows)))
     if compiled := compiled_passes(trace):
         passes, line = compiled
         (times, products), place = passes.figures, line.rpartition("/")[2]
         fact = (
             f"has {times} backward passes for {products} products of one forward pass, as that at {place}; {_ONE_PASS}"
         )
-        return _Found(passes.rows, passes.kept, fact, _EACH_NEEDED)
+        return Excess(passes.rows, passes.kept, fact, _EACH_NEEDED)
     if programs := compiled_repeated(trace):
         fact = (
             f"computes one forward pass in {programs.figures[0]} programs, each with a backward pass of its own, of"
             " arrays of the same shapes"
         )
         against = "a parameter is updated between them, or they take different data"
-        return _Found(programs.rows, programs.kept, fact, against)
+        return Excess(programs.rows, programs.kept, fact, against)
     return None
 
 
-def _find_earlier(trace: HostTrace) -> _Found | None:
+def _find_earlier(trace: HostTrace) -> Excess | None:
     rows = backward_of_earlier_steps(trace)
-    return _Found(
+    return Excess(
         rows, 0.0,
         f"goes back through forward ops of earlier steps, {_per_step(trace, len(rows))} of them, which had a backward"
         " pass in their own step: something keeps their graph, and more with each step",
@@ -232,24 +219,24 @@ def _frame(line: str) -> str:
     return f"${line}" if line else ""
 
 
-def _find_unused(trace: HostTrace) -> _Found | None:
+def _find_unused(trace: HostTrace) -> Excess | None:
     found = unused_gradients(trace)
     if found is None or found.is_dropped:
         return _find_unused_compiled(trace)
     sizes = f" (of size {', '.join(found.sizes[:3])})" if found.sizes else ""
     known = "no update works on parameters of that size" if found.sizes else "nothing resets them from step to step"
-    return _Found(
+    return Excess(
         found.rows, 0.0,
         f"computes gradients of {found.parameters:.0f} parameters{sizes} that no optimizer uses: {known}",
         "something else reads these gradients, or an optimizer that runs more rarely",
     )  # fmt: skip
 
 
-def _find_dropped(trace: HostTrace) -> _Found | None:
+def _find_dropped(trace: HostTrace) -> Excess | None:
     found = unused_gradients(trace)
     if found is None or not found.is_dropped:
         return None
-    return _Found(
+    return Excess(
         found.rows, 0.0,
         f"goes back through a part of the model for gradients of {found.parameters:.0f} parameters, which begin anew"
         " before an update reads them",
@@ -257,12 +244,12 @@ def _find_dropped(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_unused_compiled(trace: HostTrace) -> _Found | None:
+def _find_unused_compiled(trace: HostTrace) -> Excess | None:
     found = compiled_unused(trace)
     if found is None:
         return None
     compiled, shapes = found
-    return _Found(
+    return Excess(
         compiled.rows, 0.0,
         f"computes {compiled.figures[0]} gradients ({', '.join(shapes[:3])}) that no program of the step takes, while"
         " others of the same program are taken",
@@ -270,43 +257,35 @@ def _find_unused_compiled(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_checks(trace: HostTrace) -> _Found | None:
-    rows = checked_backward(trace)
+def _find_checks(trace: HostTrace) -> Excess | None:
+    rows, against = checked_backward(trace), "a NaN is being looked for"
     if not len(rows):
-        return _find_checks_of_graph(trace)
+        rows = graph_checks(trace)
+        return Excess(rows, 0.0, f"checks {_per_step(trace, len(rows))} results of ops for NaN and infinity", against)
     checks = rows[has_trait(trace, trace.events.type[rows], PurposeTrait.CHECKS_NUMBERS)]
-    return _Found(
+    return Excess(
         rows, 0.0,
         f"checks {_per_step(trace, len(checks))} results of the backward pass for NaN: anomaly detection is on, which"
         " also slows each forward op",
-        "a NaN is being looked for",
+        against,
         is_part=True,
     )  # fmt: skip
 
 
-def _find_checks_of_graph(trace: HostTrace) -> _Found | None:
-    rows = graph_checks(trace)
-    return _Found(
-        rows, 0.0,
-        f"checks {_per_step(trace, len(rows))} results of ops for NaN and infinity",
-        "a NaN is being looked for",
-    )  # fmt: skip
-
-
-def _find_one_hot(trace: HostTrace) -> _Found | None:
+def _find_one_hot(trace: HostTrace) -> Excess | None:
     found = None if trace.framework == "tensorflow" else one_hots(trace)
     rows, sizes = (found.rows, found.sizes) if found is not None else graph_one_hots(trace)
     if not len(rows) and (compiled := compiled_one_hots(trace)) is not None:
         rows, sizes = compiled.rows, (compiled.figures[0], compiled.figures[1])
     size = f" ({sizes[0]:,} numbers as {sizes[0]:,} x {sizes[1]:,})" if sizes else ""
-    return _Found(
+    return Excess(
         rows, 0.0,
         f"writes classes out as one-hot rows{size} and reads them again; the numbers of the classes say the same",
         "rows have more than a single one, as with mixed labels",
     )  # fmt: skip
 
 
-def _find_table(trace: HostTrace) -> _Found | None:
+def _find_table(trace: HostTrace) -> Excess | None:
     against = "rows without a gradient have to change, too, as by momentum or weight decay"
     found = whole_table(trace)
     if found is None:
@@ -314,14 +293,14 @@ def _find_table(trace: HostTrace) -> _Found | None:
     if found.table is not None and found.reads is None:
         table = f"a table ({found.table[0]:,} x {found.table[1]:,})"
         fact = f"writes the gradient of {table}, most of it zeros, and updates all rows: it reads few of them"
-        return _Found(found.rows, found.kept, fact, against)
+        return Excess(found.rows, found.kept, fact, against)
     if found.table is None:
         fact = (
             "writes the gradient of a whole table, most of it zeros: it reads few of the rows; the update of all rows"
             " comes on top"
         )
-        return _Found(found.rows, found.kept, fact, against, is_part=True)
-    return _Found(
+        return Excess(found.rows, found.kept, fact, against, is_part=True)
+    return Excess(
         found.rows, found.kept,
         f"updates all {found.table[0]:,} rows of a table ({found.table[0]:,} x {found.table[1]:,}), of which the step"
         f" reads at most {found.reads:,.0f}",
@@ -329,39 +308,35 @@ def _find_table(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_table_compiled(trace: HostTrace, against: str) -> _Found | None:
+def _find_table_compiled(trace: HostTrace, against: str) -> Excess | None:
     compiled, dense = compiled_table(trace), dense_gradient(trace)
     if compiled is not None:
         rows, columns, reads = compiled.figures
         table = f"all {rows:,} rows of a table ({rows:,} x {columns:,})"
         fact = f"updates {table}, of which the step reads at most {reads:,}"
-        return _Found(compiled.rows, compiled.kept, fact, against)
+        return Excess(compiled.rows, compiled.kept, fact, against)
     if dense is None:
         return None
     fact = (
         "writes the gradient of a whole table and updates all of it: writing takes"
         f" {dense.times:.0f} times as long as reading the rows that the step needs"
     )
-    return _Found(dense.rows, dense.kept, fact, against)
+    return Excess(dense.rows, dense.kept, fact, against)
 
 
-def _find_copied(trace: HostTrace) -> _Found | None:
+def _find_copied(trace: HostTrace) -> Excess | None:
     found = copied_arguments(trace)
     if found is None:
         return None
-    return _Found(
+    return Excess(
         found.rows, found.kept,
-        f"copies whole arguments of a compiled program (the largest has {_megabytes(found)}), since it may not write"
-        " into arrays that the caller keeps",
+        f"copies whole arguments of a compiled program (the largest has {found.figures[0] / 1e6:,.1f} MB), since it may"
+        " not write into arrays that the caller keeps",
         "the old array is still used after the call",
     )  # fmt: skip
 
 
-def _megabytes(found: Compiled) -> str:
-    return f"{found.figures[0] / 1e6:,.1f} MB"
-
-
-def _find_measures(trace: HostTrace) -> _Found | None:
+def _find_measures(trace: HostTrace) -> Excess | None:
     found = forward_only_of(trace)
     if found is None or not found.measures.any():
         return _find_measures_compiled(trace)
@@ -371,19 +346,19 @@ def _find_measures(trace: HostTrace) -> _Found | None:
     if feeds is not None and (feeds & found.measures & computing_of(trace).heavy).any():
         return None
     rows = computing_of(trace).rows[found.measures]
-    return _Found(
+    return Excess(
         rows, 0.0,
         "runs the model for a metric: no backward pass follows, and the result is only compared with labels",
         "the metric is needed in every step and cannot be taken from the output that is trained on",
     )  # fmt: skip
 
 
-def _find_measures_compiled(trace: HostTrace) -> _Found | None:
+def _find_measures_compiled(trace: HostTrace) -> Excess | None:
     found = compiled_measures(trace)
     if found is None:
         return None
     compiled, program = found
-    return _Found(
+    return Excess(
         compiled.rows, compiled.kept,
         f"runs the model again in {program}, with products of the sizes that the training program has in its forward"
         " pass; no program takes the result",
@@ -391,23 +366,23 @@ def _find_measures_compiled(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_after_update(trace: HostTrace) -> _Found | None:
+def _find_after_update(trace: HostTrace) -> Excess | None:
     found = forward_only_of(trace)
     if found is None:
         return None
     rows = computing_of(trace).rows[found.late & ~found.measures]
-    return _Found(
+    return Excess(
         rows, 0.0,
         "runs forward passes after the update of the step, which no backward pass follows",
         "a later step uses the result",
     )  # fmt: skip
 
 
-def _find_one_by_one(trace: HostTrace) -> _Found | None:
+def _find_one_by_one(trace: HostTrace) -> Excess | None:
     found = independent_rounds(trace)
     if found is None:
         return _find_eager_rounds(trace)
-    return _Found(
+    return Excess(
         found.rows, 0.0,
         f"goes through {found.rounds:,.0f} rounds of a loop inside a compiled program, of small ops each; no round"
         " needs the one before",
@@ -415,12 +390,12 @@ def _find_one_by_one(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_eager_rounds(trace: HostTrace) -> _Found | None:
+def _find_eager_rounds(trace: HostTrace) -> Excess | None:
     found = eager_rounds(trace)
     if found is None:
         return None
     name, file, _ = place_of(found.loop.frame)
-    return _Found(
+    return Excess(
         found.rows, 0.0,
         f"goes, with its backward pass, through the rounds of the loop in line {found.loop.line} of {file}, which start"
         f" {found.starts:,.0f} short ops, mostly {found.op}; no round needs the one before",
@@ -428,10 +403,10 @@ def _find_eager_rounds(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_ordering(trace: HostTrace) -> _Found | None:
+def _find_ordering(trace: HostTrace) -> Excess | None:
     """Where a few of the rows are taken, selecting these would do, which no recording shows."""
     found = _find_costly(trace, ORDERS, _MOST_OF)
-    return found and _Found(
+    return found and Excess(
         found[0], 0.0,
         f"puts arrays in order ({found[1]}); where only some of the rows are taken, selecting these takes a fraction of"
         " that",
@@ -439,13 +414,13 @@ def _find_ordering(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_factoring(trace: HostTrace) -> _Found | None:
+def _find_factoring(trace: HostTrace) -> Excess | None:
     """Of a decomposition, whether all of it is used is not recorded; one with a gradient is of what the steps change,
     and of a known tensor it is known whether it changes."""
     found = None if tensors_are_known(trace) else _find_costly(trace, FACTORS, LARGE_SHARE / 100.0)
     if found is None or _has_gradient(trace, found[0]):
         return None
-    return _Found(
+    return Excess(
         found[0], 0.0,
         f"decomposes or inverts matrices ({found[1]}); where a part of the result is used, such as singular values or a"
         " solution, that part takes less",
@@ -453,7 +428,7 @@ def _find_factoring(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_inverse(trace: HostTrace) -> _Found | None:
+def _find_inverse(trace: HostTrace) -> Excess | None:
     """An inverse that is written out and differentiated, so that it is another one in each step."""
     rows, own_ps, op, names = trace.derived("what is computed by op", _ops_computed)
     chosen = np.isin(op, [at for at, name in enumerate(names) if INVERTS.fullmatch(name)])
@@ -464,7 +439,7 @@ def _find_inverse(trace: HostTrace) -> _Found | None:
     rows = rows[chosen]
     if not _has_gradient(trace, rows):
         return None
-    return _Found(
+    return Excess(
         rows, 0.0,
         "computes the inverse of a matrix; a solution with it, and its determinant, need one factorization",
         "all numbers of the inverse are used by themselves", asked_by=_frame(line_that_asks(trace, rows)),
@@ -507,26 +482,26 @@ def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
     return rows, own_ps, of_type[trace.events.type[rows]], [*number]
 
 
-def _find_pairs(trace: HostTrace) -> _Found | None:
+def _find_pairs(trace: HostTrace) -> Excess | None:
     pairs = pairs_of(trace)
     if pairs is None:
         return _find_in_tensors(PAIRS, "the pairs themselves are needed", trace)
     of = f"{pairs.of[0]} and {pairs.of[1]}" if pairs.of[0] != pairs.of[1] else f"two {pairs.of[0]}"
     squares = "sums of squares are |x|^2 - 2 x.y + |y|^2"
     same = squares if pairs.is_difference else "sums over their common axis are one product of matrices"
-    return _Found(
+    return Excess(
         pairs.rows, 0.0, f"writes and sums an array of all pairs, {pairs.shape} of {of}; {same}",
         "something else than their sums, or sums of squares, is needed of the pairs",
     )  # fmt: skip
 
 
-def _find_padding(trace: HostTrace) -> _Found | None:
+def _find_padding(trace: HostTrace) -> Excess | None:
     found = padding_of(trace)
     if found is None:
         return None
     rows = f"rows of {found.mean:.0f} on average, at most {found.longest:,}"
     own = LONGEST if found.is_to_longest else ""
-    return _Found(
+    return Excess(
         found.rows, found.kept,
         f"computes batches that are filled up to {found.length:,}{own} from {rows}: {100 * found.kept:.0f} % of that"
         f" {'is of rows' if found.is_to_longest else 'is what the longest row of a batch needs'}",
@@ -534,7 +509,7 @@ def _find_padding(trace: HostTrace) -> _Found | None:
     )  # fmt: skip
 
 
-def _find_jacobian(trace: HostTrace) -> _Found | None:
+def _find_jacobian(trace: HostTrace) -> Excess | None:
     found = jacobian_of(trace)
     if found is None:
         return None
@@ -543,11 +518,11 @@ def _find_jacobian(trace: HostTrace) -> _Found | None:
     fact = f"computes a whole Jacobian, {found.size} passes instead of one{taken}"
     against = "all of it is used, as for a determinant"
     asked_by = found.asked_by or line_that_asks(trace, found.rows)
-    return _Found(found.rows, 1.0 / found.size, fact, against, asked_by=_frame(asked_by))
+    return Excess(found.rows, 1.0 / found.size, fact, against, asked_by=_frame(asked_by))
 
 
-def _find_half(trace: HostTrace) -> _Found | None:
-    return _Found(
+def _find_half(trace: HostTrace) -> Excess | None:
+    return Excess(
         half_ops(trace), 0.0,
         "multiplies or convolves float16 on the host's processor, which most processors emulate: float32 is several"
         " times as fast there",
@@ -573,7 +548,7 @@ _MADE_ANEW = {
 }
 
 
-def _find_set_up(trace: HostTrace) -> _Found | None:
+def _find_set_up(trace: HostTrace) -> Excess | None:
     made = set_up_of(trace)
     if made is None:
         return None
@@ -583,22 +558,22 @@ def _find_set_up(trace: HostTrace) -> _Found | None:
         f" (samples show it in {made.steps} of {steps} steps)"
     )  # fmt: skip
     rows = np.empty(0, np.int64)
-    return _Found(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
+    return Excess(rows, 0.0, fact.format(name=made.name) + seen, against, is_part=True, made=made)
 
 
-def _find_part(trace: HostTrace) -> _Found | None:
+def _find_part(trace: HostTrace) -> Excess | None:
     found = part_without_layers(trace)
     if found is None:
         return None
     name, _, _ = place_of(found.frame)
-    return _Found(
+    return Excess(
         found.rows, 0.0,
         f"is {name} with its backward pass, in which no layer is computed: {found.ops}",
         "what it computes is needed as it is", asked_by=found.frame,
     )  # fmt: skip
 
 
-def _find_order(trace: HostTrace) -> _Found | None:
+def _find_order(trace: HostTrace) -> Excess | None:
     compiled = compiled_order(trace)
     if compiled is None:
         return _find_in_tensors(ORDER, _AGAINST_IN_TENSORS[ORDER], trace)
@@ -608,19 +583,19 @@ def _find_order(trace: HostTrace) -> _Found | None:
         f"multiplies [{rows},{inner}] by [{inner},{columns}]{added}, then with {taken:,} rows; multiplying these with"
         f" one after the other takes {100 * compiled.kept:.0f} % of that"
     )
-    return _Found(compiled.rows, compiled.kept, fact, _AGAINST_IN_TENSORS[ORDER], is_part=bool(is_added))
+    return Excess(compiled.rows, compiled.kept, fact, _AGAINST_IN_TENSORS[ORDER], is_part=bool(is_added))
 
 
-def _find_empty(trace: HostTrace) -> _Found | None:
+def _find_empty(trace: HostTrace) -> Excess | None:
     compiled = compiled_empty(trace)
     if compiled is None:
         return _find_in_tensors(EMPTY, _AGAINST_IN_TENSORS[EMPTY], trace)
-    return _Found(compiled[0].rows, compiled[0].kept, compiled[1], _AGAINST_IN_TENSORS[EMPTY])
+    return Excess(compiled[0].rows, compiled[0].kept, compiled[1], _AGAINST_IN_TENSORS[EMPTY])
 
 
-def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> _Found | None:
+def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> Excess | None:
     found = FINDERS[kind](trace)
-    return None if found is None else _Found(found.rows, found.kept, found.what, against, found.is_part)
+    return None if found is None else Excess(found.rows, found.kept, found.what, against, found.is_part)
 
 
 _AGAINST_IN_TENSORS: Mapping[str, str] = {
@@ -635,7 +610,7 @@ _AGAINST_IN_TENSORS: Mapping[str, str] = {
     CONSTANT: "something outside of PyTorch, as numpy, writes these tensors, or they are only the same for some steps",
 }
 
-EXCESSES: Mapping[str, Callable[[HostTrace], _Found | None]] = {
+EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     REPEATED: _find_repeated,
     EARLIER: _find_earlier,
     UNUSED: _find_unused,

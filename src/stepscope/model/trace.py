@@ -208,10 +208,12 @@ class HostTrace:
         wanted, tags = self._string_rows(names), (StatTag.INT, StatTag.UINT)
         if not wanted:
             return
+        of_types = self.derived("names of type stats", _names_of_type_stats)
         for rows in blocks_of(len(self.events)):
             out = np.full(rows.stop - rows.start, missing, np.int64)
             for name in reversed(wanted):  # as in `_dense_column`
-                _put_of_types(self.type_stats, name, tags, self.events.type, rows, out)
+                if of_types[name]:
+                    _put_of_types(self.type_stats, name, tags, self.events.type, rows, out)
                 _put_own(self.event_stats, name, tags, rows, out)
             yield rows.start, out
 

@@ -118,8 +118,9 @@ def _label_by_name(trace: HostTrace, rows: I64) -> I32:
     types = used_rows(trace.events.type[rows], len(trace.event_types))
     of_type = np.full(len(trace.event_types), _NUMBER[UNKNOWN], np.int32)
     of_type[types] = [_NUMBER[purpose or UNKNOWN] for purpose in _purposes_of_types(trace, types)]
-    trained = trained_types(trace, types)
-    of_type[trained[of_type[trained] == _NUMBER[UNKNOWN]]] = _NUMBER[FORWARD]
+    if (of_type[types] == _NUMBER[UNKNOWN]).any():
+        trained = trained_types(trace, types)
+        of_type[trained[of_type[trained] == _NUMBER[UNKNOWN]]] = _NUMBER[FORWARD]
     label = of_type[trace.events.type[rows]]
     instruction = trace.stat_strings(stat_names.HLO_OP, rows=rows)
     inside = np.flatnonzero(instruction > 0)

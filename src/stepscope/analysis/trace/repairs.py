@@ -18,7 +18,7 @@ import numpy as np
 
 from stepscope.errors import counted
 from stepscope.model import EventKind, HostTrace, LineKind, Repair, stat_names, take_events
-from stepscope.model.arrays import I64, Mask, look_up
+from stepscope.model.arrays import I64, Mask, distinct, look_up
 from stepscope.records import dataclass
 from stepscope.vocabulary.frameworks import WINDOW_NAME_BYTES, states_window
 from stepscope.vocabulary.lookup import has_trait
@@ -171,7 +171,7 @@ def _far_away(trace: HostTrace) -> I64:
     for each in range(int(group[-1]) + 1):
         mine = np.flatnonzero(group == each)
         away = max(int(blocks.start_ps[mine].min()) - high, low - int(blocks.end_ps[mine].max()))
-        of_each_line = len(np.unique(blocks.line[mine]))  # a row of each
+        of_each_line = len(distinct(blocks.line[mine]))  # a row of each
         is_little = size[each] <= max(_LITTLE * size[main], min(of_each_line, _SOME * size[main]))
         if away > high - low and is_little and of_devices[mine].all():
             found += [np.arange(blocks.first[row], blocks.last[row]) for row in mine.tolist()]
@@ -319,7 +319,7 @@ def _cut_after_program(trace: HostTrace, window: _Window) -> HostTrace:
         at = np.maximum(np.searchsorted(begin, events.start_ps[rows], side="right") - 1, 0)
         is_inside = (events.start_ps[rows] >= begin[at]) & (events.start_ps[rows] < end[at])
         over = np.flatnonzero(is_inside & (events.start_ps[rows] + events.duration_ps[rows] > end[at] + _NOISE_PS))
-        if len(over) and len(np.unique(at[over])) < _BY_DESIGN * len(runs):
+        if len(over) and len(distinct(at[over])) < _BY_DESIGN * len(runs):
             found.append(rows[over])
             until.append(end[at[over]])
     if not found:

@@ -85,6 +85,87 @@ def test_each_table_gives_its_events(form: str, tmp_path: Path) -> None:
     ]
 
 
+def test_samples_are_frames_of_their_threads(tmp_path: Path) -> None:
+    """A thread that does not run is not sampled: from 30 to 90 us it does nothing."""
+    export, home, libc = NsightExport(), "/home/me/trainer", "/usr/lib/libc.so.6"
+    export.thread("main")
+    export.call("cudaMalloc_v3020", 0, 2)
+    for time, inner in ((10, "memset"), (20, "memset"), (30, "0x7f01"), (90, "0x7f02"), (100, "memset")):
+        export.sample(time, (inner, libc), ("fill(float*, int)", home), ("main", home), ("[Max depth]", "[Max depth]"))
+    export.sample(50, ("_PyEval_EvalFrameDefault", "/usr/bin/python3.11"), thread=THREAD + 1)
+    trace = read(export.write_sqlite(tmp_path / "t.sqlite"))
+    found = [
+        (trace.plane_name(int(trace.lines.plane[trace.events.line[row]])), *event)
+        for row, event in enumerate(events(trace))
+    ]
+
+    assert [(line, name, start, length) for plane, line, name, _, start, length in found if "CPU stack" in plane] == [
+        ("main", "main @ trainer", 5, 30),
+        ("main", "fill @ trainer", 5, 30),
+        ("main", "<memset @ libc.so.6>", 5, 20),
+        ("main", "<libc.so.6>", 25, 10),
+        ("main", "main @ trainer", 85, 20),
+        ("main", "fill @ trainer", 85, 20),
+        ("main", "<libc.so.6>", 85, 10),
+        ("main", "<memset @ libc.so.6>", 95, 10),
+        ("thread 4712", "<_PyEval_EvalFrameDefault @ python3.11>", 45, 10),
+    ]
+    assert {(line, name) for plane, line, name, *_ in found if "Interpreter" in plane} == {
+        ("main", "call"),
+        ("thread 4712", "python"),
+    }
+
+
+def test_time_of_the_host_that_samples_show_is_its_computation(tmp_path: Path) -> None:
+    """Nothing but two calls of CUDA was recorded of the host; between them it draws numbers."""
+    export, home = NsightExport(), "/home/me/trainer"
+    export.thread("main")
+    export.gpu(0, "NVIDIA H100")
+    export.call("cudaMalloc_v3020", 0, 100)
+    for time in range(1_000, 900_000, 2_000):
+        export.sample(time, ("std::mt19937::operator()", home), ("draw(float*, int)", home), ("main", home))
+    export.call("cudaLaunchKernel_v7000", 900_000, 900_010, 1)
+    export.kernel("gemm", 900_020, 900_520, 1)
+    overview = stepscope.load(export.write_sqlite(tmp_path / "t.sqlite")).overview().to_dict()
+    (first, *_) = overview["account"]
+
+    assert (first["cause"], first["culprit"]["name"]) == ("host_compute", "draw @ trainer")
+    assert first["percent"] > 90
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("Installed CUDA driver version (13.1) is not supported by this build of Nsight Systems. CUDA trace will be"
+         " collected using libraries for driver version 12.8", "does not know the CUDA driver 13.1"),
+        ("CUDA profiling might have not been started correctly.", "CUDA was not recorded"),
+    ],
+)  # fmt: skip
+def test_nsight_says_itself_why_the_device_is_missing(said: str, why: str, tmp_path: Path) -> None:
+    export = NsightExport()
+    export.add("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", id=2, label="Warning")
+    export.add("DIAGNOSTIC_EVENT", severity=2, text=said, globalPid=PROCESS + (1 << 24))
+    with pytest.raises(UnreadableError, match=why):
+        read(export.write_sqlite(tmp_path / "empty.sqlite"))
+    export.call("cudaGetDeviceProperties_v12000", 0, 500_000)
+    overview = stepscope.load(export.write_sqlite(tmp_path / "t.sqlite")).overview().to_dict()
+
+    assert why in overview["verdict_text"]
+    assert "Nsight Systems" in overview["advice"][0]["actions"][0]
+
+
+def test_kernels_that_were_not_recorded_are_no_idle_device(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.gpu(0, "NVIDIA H100")
+    export.call("cuModuleLoadData", 0, 900)
+    for at in range(10):
+        export.call("cuMemcpyHtoDAsync_v2", 1_000 * (at + 1), 1_000 * (at + 1) + 10, at + 1)
+        export.copy(1, 1_000 * (at + 1) + 20, 1_000 * (at + 1) + 60, at + 1, srcKind=0, dstKind=2)
+    overview = stepscope.load(export.write_sqlite(tmp_path / "t.sqlite")).overview().to_dict()
+
+    assert "none of them was recorded" in overview["verdict_text"]
+
+
 def test_times_count_from_the_first_event(tmp_path: Path) -> None:
     """The program was told to record a minute after its session began."""
     export = NsightExport()

@@ -45,6 +45,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "CUDA_GRAPH_NODE_EVENTS": (
         "start", "end", "eventClass", "globalTid", "nameId", "graphNodeId", "originalGraphNodeId",
     ),
+    "COMPOSITE_EVENTS": ("id", "start", "cpu", "threadState", "globalTid", "cpuCycles"),
+    "SAMPLING_CALLCHAINS": ("id", "symbol", "module", "unresolved", "stackDepth"),
     "NVTX_EVENTS": ("start", "end", "eventType", "rangeId", "text", "globalTid", "textId", "domainId"),
 }  # fmt: skip
 TEXT = {"name", "label", "text", "utcTime", "localTime"}
@@ -103,6 +105,16 @@ class NsightExport:
 
     def wait(self, kind: int, start: float, end: float, correlation: int, **values: Any) -> None:
         self._work("SYNCHRONIZATION", start, end, correlation, syncType=kind, **{"eventId": 0, **values})
+
+    def sample(self, time: float, *frames: tuple[str, str], thread: int = THREAD) -> None:
+        """A sample of the processor; symbol and file of each frame, innermost first."""
+        number = len(self.tables.get("COMPOSITE_EVENTS", ())) + 1
+        self.add("COMPOSITE_EVENTS", id=number, start=round(time * 1000), globalTid=thread)
+        for depth, (symbol, module) in enumerate(frames):
+            self.add(
+                "SAMPLING_CALLCHAINS", id=number, symbol=self.string(symbol), module=self.string(module),
+                unresolved=0, stackDepth=depth,
+            )  # fmt: skip
 
     def _work(self, kind: str, start: float, end: float, correlation: int, **values: Any) -> None:
         place = {"deviceId": 0, "contextId": 1, "streamId": 7, "globalPid": PROCESS, "correlationId": correlation}

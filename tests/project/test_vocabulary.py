@@ -76,6 +76,10 @@ PATTERNS: dict[tuple[str, str], str] = {
 
 # Module and text with a framework's names in it.
 NAMES: dict[tuple[str, str], str] = {
+    (
+        "advice/rules/device_work.py",
+        "copy into pinned memory that is kept (cudaHostAlloc or cudaHostRegister, then cudaMemcpyAsync)",
+    ): "advice",
     ("advice/rules/words.py", "tf.function(jit_compile=True) fuses copies into neighbouring ops"): "advice",
     (
         "advice/rules/words.py",

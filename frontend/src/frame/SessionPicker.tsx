@@ -82,7 +82,7 @@ export function SessionPicker() {
 
 /** `TensorFlow · 16 × V100 · 2.65 s` */
 function facts(): string {
-  const devices = fact("device_count");
+  const devices = fact("devices_used") || fact("device_count");
   const type = fact("device_type");
   const length = fact("duration_ms") ?? fact("capture_ms");
   const parts = [frameworkName(fact("framework"))];
@@ -278,7 +278,7 @@ function GlanceLine({ id }: { id: string }) {
 
 function GlanceFacts({ glance }: { glance: Glance }) {
   if (glance.problem) return <span class="muted cut">{glance.problem}</span>;
-  const devices = Number(glance.device_count ?? 0);
+  const devices = Number(glance.devices_used || glance.device_count || 0);
   const type = glance.device_type && (devices > 1 ? `${devices} × ${glance.device_type}` : glance.device_type);
   return (
     <>

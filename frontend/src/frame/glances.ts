@@ -8,6 +8,7 @@ export interface Glance {
   readonly framework: string | null;
   readonly device_type: string | null;
   readonly device_count: number | null;
+  readonly devices_used: number | null;
   readonly step_ms: number | null;
   readonly verdict: string;
   /** The verdict's first words, as its page begins. */

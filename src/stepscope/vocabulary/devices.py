@@ -55,6 +55,7 @@ COPIES: tuple[KindRule, ...] = (
     (r"", K.COPY_OTHER, Trait.NONE),
 )
 RUNTIME_CALLS: tuple[KindRule, ...] = (
+    (r"(?:AscendCL@)?aclopCompile", K.COMPILE, Trait.NONE),  # an operator, the first time that it is met in a shape
     (r"(?:cuda|cu|hip)(?:Device|Stream|Event|Ctx|Thread)Synchronize|ze\w+Synchronize|(?:ur|pi)\w+(?:Wait|Finish)$"
      r"|(?:AscendCL@)?aclrtSynchronize(?:Device|Stream|Event)",
      K.SYNC, Trait.NONE),
@@ -68,6 +69,7 @@ WAITS: tuple[KindRule, ...] = (
 # "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"
 _MEMORY = Pattern(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
 _PAGEABLE = ("(pageable", "kind_src:pageable")
+_TO_PAGEABLE = ("-> pageable", "kind_dst:pageable")
 
 
 def mentions(name: str, words: Iterable[str]) -> bool:
@@ -95,6 +97,7 @@ NAMES: tuple[NameTable, ...] = (
                 CallTrait.LAUNCHES_KERNEL,
                 r"(?:cuda|cu|hip)\w*Launch(?:Cooperative)?Kernel|(?:ur|pi)Enqueue\w*KernelLaunch",
             ),
+            (CallTrait.LOADS_KERNELS, r"(?:cu|hip)ModuleLoad(?:Data\w*|FatBinary)?$"),
             (CallTrait.CAPTURES_GRAPH, r"(?:cuda|cu|hip)Stream(?:Begin|End)Capture"),
             (CallTrait.BEGINS_CAPTURE, r"(?:cuda|cu|hip)StreamBeginCapture"),
             (CallTrait.AWAITS_ALL, r"(?:cuda|cu|hip)(?:Device|Ctx|Thread)Synchronize"),
@@ -106,5 +109,11 @@ NAMES: tuple[NameTable, ...] = (
             (CallTrait.MAY_BLOCK, r"(?i).*(?:memcpy|copy|synchronize|wait)"),
         )
     ),
-    NameTable(rules=((KernelTrait.FROM_PAGEABLE, lambda name: mentions(name, _PAGEABLE)),)),
+    NameTable(
+        rules=(
+            (KernelTrait.FROM_PAGEABLE, lambda name: mentions(name, _PAGEABLE)),
+            (KernelTrait.TO_PAGEABLE, lambda name: mentions(name, _TO_PAGEABLE)),
+            (KernelTrait.MIGRATES, r"Unified memory "),
+        )
+    ),
 )

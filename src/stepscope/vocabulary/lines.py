@@ -13,6 +13,10 @@ _OPS = Pattern(r"(?i)xla ops|tensorflow ops|framework ops")
 _DEVICE = "/device:"
 # What samples find a thread at: running Python, in a call, or in a call within a loop, which may be either.
 RUNS_PYTHON, IN_CALL, EITHER = "python", "call", "either"
+# Where samples of a tool that stops threads in compiled code stand, in the form of ours.
+NATIVE_STACKS = "/device:CUSTOM:CPU stack samples"
+NATIVE_SAMPLES = "/device:CUSTOM:Times of stack samples"
+NATIVE_CODE = "/device:CUSTOM:Interpreter samples"
 FOREIGN_THREAD = "thread "  # how samples of stacks begin the name of a thread that Python did not start
 _PROFILER = Pattern(r"(?i)stepscope\b|pytorch profiler\b|profiler(?: |$)")
 
@@ -73,8 +77,8 @@ def device_label(plane: str) -> str:
 
 
 def holds_stack_samples(plane: str) -> bool:
-    """True for the plane with the stacks that Stepscope samples."""
-    return plane.startswith("/device:CUSTOM:Python stack samples")
+    """True for the plane with the stacks that Stepscope samples, or another tool of all code."""
+    return plane.startswith(("/device:CUSTOM:Python stack samples", NATIVE_STACKS))
 
 
 def holds_sample_times(plane: str) -> bool:
@@ -122,7 +126,17 @@ def holds_compilations(plane: str) -> bool:
     return plane.startswith("/device:CUSTOM:Compilations (Stepscope)")
 
 
-_ANY_DEVICE = Pattern(r"/device:(?!CUSTOM:|CPU:)[A-Z]+:\d+")
+_ANY_DEVICE = Pattern(r"/device:((?!CUSTOM:|CPU:)[A-Z]+:\d+)")
+
+
+def device_of_plane(plane: str) -> str:
+    """`NPU:0` for the plane of a device of any make; empty for others.
+
+    >>> device_of_plane("/device:NPU:0"), device_of_plane("/device:CUSTOM:System (Stepscope)")
+    ('NPU:0', '')
+    """
+    found = _ANY_DEVICE.match(plane)
+    return found[1] if found else ""
 
 
 def is_any_device(plane: str) -> bool:

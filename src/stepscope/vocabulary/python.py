@@ -13,6 +13,7 @@ import sys
 from typing import NamedTuple
 
 from stepscope.model import EventKind, Trait
+from stepscope.vocabulary import native
 from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.tables import KindRule, NameTable
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, InputTrait, RangeTrait
@@ -366,8 +367,9 @@ NAMES: tuple[NameTable, ...] = (
         ),
     ),
     NameTable(rules=((RangeTrait.OF_RECORDER, r"(?:.*[/$])?profiler\.py[:(]\d+\)?:? (?:start|stop)_\w+"),)),
-    NameTable(rules=((CodeTrait.IS_CODE, r"\$.*\.py:\d+ |.*\.py\(\d+\): "),)),
-    NameTable(rules=((CodeTrait.OF_USER, is_of_user), (InputTrait.OF_KERAS, r".*/keras/.*/py_dataset_adapter"))),
+    NameTable(rules=((CodeTrait.IS_CODE, rf"\$.*\.py:\d+ |.*\.py\(\d+\): |{native.IS_FRAME}"),)),
+    NameTable(rules=((CodeTrait.OF_USER, is_of_user), (CodeTrait.OF_USER, native.OF_PROGRAM))),
+    NameTable(rules=((InputTrait.OF_KERAS, r".*/keras/.*/py_dataset_adapter"),)),
     NameTable(rules=((CodeTrait.MAY_BE_LIBRARY, may_be_library),)),
     NameTable(rules=((CodeTrait.PART_OF_FUNCTION, r".* <(?:genexpr|listcomp|dictcomp|setcomp)>$"),)),
     NameTable(

@@ -93,6 +93,7 @@ class CallTrait(IntFlag):
     BLOCKING_COPY = auto()  # returns when a device is done
     LAUNCHES_GRAPH = auto()
     LAUNCHES_KERNEL = auto()
+    LOADS_KERNELS = auto()  # the code of kernels, which the program brings along
     CAPTURES_GRAPH = auto()  # begins or ends the capture of a graph on its thread
     BEGINS_CAPTURE = auto()
     AWAITS_ALL = auto()  # waits for all work that was launched before
@@ -150,6 +151,8 @@ class KernelTrait(IntFlag):
     ELEMENTWISE = auto()  # of one elementwise op; its operands come from memory and its result goes there
     WIDE_PRODUCT = auto()  # a product or convolution in 32 bits or more
     FROM_PAGEABLE = auto()  # copies from memory that is not pinned
+    TO_PAGEABLE = auto()
+    MIGRATES = auto()  # pages of unified memory, which the driver moves when they are touched
 
 
 class RangeTrait(IntFlag):

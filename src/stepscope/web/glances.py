@@ -88,7 +88,7 @@ class Prefetcher:
 def glance_of(report: Report) -> Glance:
     """Devices, the figures of `stepscope runs`, and step times, from the overview."""
     overview = report.to_dict()
-    devices = {name: overview["environment"].get(name) for name in ("device_type", "device_count")}
+    devices = {name: overview["environment"].get(name) for name in ("device_type", "device_count", "devices_used")}
     steps = [step["duration_ms"] for step in overview.get("steps", ())]
     every = -(-len(steps) // MOST_STEPS) or 1
     step = overview.get("account_step") or {}

@@ -897,7 +897,7 @@ def test_without_steps_a_cheaper_form_of_what_takes_most_is_told(called: str, is
 
     (said,) = advise(replace(context, hosts=[replace(context.hosts[0], account=account)]), []).items
 
-    assert said.title == "Record several steps: the capture shows none"
+    assert said.title == "Shorten `pole.py:22 sample`: it is 100 % of the capture"
     assert any("shuffle=False" in action for action in said.actions) == is_told
 
 

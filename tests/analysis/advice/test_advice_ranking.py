@@ -195,7 +195,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | a---------a---------
         """,
         "100.0 % of each step is computation on the host: `a`",
-        "make the computation itself cheaper",
+        "make the kernel `kernel` cheaper",
     ),
     "computation of a device": (
         """
@@ -204,7 +204,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         gpu0 s    | K1--------K2--------
         """,
         "100.0 % of each step is computation on the device",
-        "make the computation itself cheaper",
+        "make the kernel `kernel` cheaper",
     ),
     "communication": (
         """
@@ -212,7 +212,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | a-------G-a-------G-
         """,
         "80.0 % of each step is computation on the host",
-        "make the computation itself cheaper",
+        "make the kernel `kernel` cheaper",
     ),
     "launches": (
         """
@@ -221,7 +221,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         gpu0 s    |   K1------  K2------
         """,
         "80.0 % of each step is computation on the device",
-        "make the computation itself cheaper",
+        "make the kernel `kernel` cheaper",
     ),
 }
 

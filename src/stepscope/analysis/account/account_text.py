@@ -551,5 +551,7 @@ def _rival(account: StepAccount) -> NextCause | None:
     row = account.rows[0]
     if row.gain_ps is None or 2 * row.gain_ps >= row.ps:
         return None
-    grown = (rival for rival in account.rivals if VERDICT_OF_CAUSE[rival.cause] != VERDICT_OF_CAUSE[row.cause])
+    is_idle = account.idle_ps is None or account.percent(account.idle_ps) >= LEAST_PERCENT
+    others = (rival for rival in account.rivals if is_idle or rival.cause != "sync")  # nobody waits for an idle device
+    grown = (rival for rival in others if VERDICT_OF_CAUSE[rival.cause] != VERDICT_OF_CAUSE[row.cause])
     return next((rival for rival in grown if 2 * (rival.then_ps - rival.now_ps) >= row.ps), None)

@@ -275,10 +275,19 @@ def _event_causes(trace: HostTrace) -> U8:
     if is_device_silent(trace):
         ops, _, short, fetches = split_ops(trace)
         cause[ops[short]], cause[ops[fetches]] = Cause.LAUNCH, Cause.SYNC
+    else:
+        cause[_ops_that_wait(trace, cause)] = Cause.SYNC
     _correct_runtimes(trace, cause)
     cause[is_called(trace, (AWAITS_PROGRAM,))] = Cause.HOST_COMPUTE  # its ops run on threads that may record none
     cause[_programs_that_copy(trace)] = Cause.TRANSFER
     return _take_enclosing_causes(trace, cause)
+
+
+def _ops_that_wait(trace: HostTrace, cause: U8) -> I64:
+    """Ops that read a value of a device for longer than a dispatch takes, and launch nothing: rows of events."""
+    ops = events_of_kind(trace, K.OP) if is_device_work(trace).any() else np.empty(0, np.int64)
+    ops = ops[has_trait(trace, trace.events.type[ops], CallTrait.READS_VALUE)]
+    return ops[(cause[ops] == int(Cause.HOST_COMPUTE)) & (forest(trace).extent_ps[ops] >= LONG_GAP_PS)]
 
 
 def _within_eager_ops(trace: HostTrace) -> I64:

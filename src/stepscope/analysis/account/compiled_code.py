@@ -12,7 +12,7 @@ from stepscope.analysis.account.contention import asleep_ps
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.steps.own_tracers import events_of_thread
-from stepscope.analysis.steps.stack_samples import rows_on, sampled_frames
+from stepscope.analysis.steps.stack_samples import has_native_samples, rows_on, sampled_frames
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -94,6 +94,8 @@ def compiled_time(trace: HostTrace, line: int) -> Spans:
     """When samples show a thread in compiled code that the innermost of all functions called, whether that function was
     recorded or not; empty where they do not tell."""
     found, frames = interpreting_of(trace, line), sampled_frames(trace, line)
+    if found is not None and has_native_samples(trace):
+        return found.call  # each of them says where the thread was
     sampled = sampled_time_of(trace, line) if found is not None and len(frames) else None
     if found is None or sampled is None:
         return Spans(frames[:0], frames[:0])

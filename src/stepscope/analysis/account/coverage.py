@@ -19,7 +19,7 @@ from stepscope.analysis.steps.find_steps import is_usual, steps_of
 from stepscope.analysis.steps.own_tracers import usage_of_thread
 from stepscope.analysis.steps.unmeasured import MOST_LOST, ends_before_steps, outlasts_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE
-from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import calls_that_wait, is_device_plane, is_device_told_of
 from stepscope.analysis.trace.environment import has_lost_framework
 from stepscope.analysis.trace.grouping import device_rows, is_device_work
@@ -29,7 +29,9 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
-from stepscope.vocabulary.lookup import share_nameless
+from stepscope.vocabulary.lookup import has_trait, share_nameless
+from stepscope.vocabulary.nsight import why_no_device
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 
@@ -40,6 +42,7 @@ _STARTS = (
     K.OP, K.BACKWARD, K.COLLECTIVE_CALL, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR, K.RUNTIME_CALL,
     K.COPY_HOST_TO_DEVICE_CALL,
 )  # fmt: skip
+_COMPUTES = (K.KERNEL, K.DEVICE_OP, K.GRAPH_LAUNCH, K.COLLECTIVE)
 _STRANGE = (K.OTHER, K.ANNOTATION, K.STEP_MARK)  # of which only the names are known
 _NAMED = 2  # ranges of an unknown maker
 MS = 10**9  # picoseconds
@@ -82,9 +85,13 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
     if trace.recorder == "chrome" and (longest := _strange_ranges(trace)):
         why = f"nobody known wrote this trace; its longest ranges: {longest}"
         return Blindness(why, remedy(HOST_ACTIVITY, "chrome"), hides_causes=True)
+    known = why_no_device(trace.recorder_messages)
+    how = known[1] if known is not None else remedy(DEVICE_ACTIVITY, recorder_of(trace))
     if is_device_work(trace).any():
-        return _find_outlasting(trace) or _lost_launches(trace, step) or _ended_early(trace)
-    how = remedy(DEVICE_ACTIVITY, recorder_of(trace))
+        lost = _lost_kernels(trace, how)
+        return lost or _find_outlasting(trace) or _lost_launches(trace, step) or _ended_early(trace)
+    if known is not None:
+        return Blindness(known[0], how)
     strange_ms = _not_understood_ps(trace) / 1e9
     if strange_ms:
         return Blindness(f"{strange_ms:,.1f} ms of rows are not understood, perhaps work of a device", how)
@@ -107,6 +114,17 @@ def _strange_ranges(trace: HostTrace) -> str:
     total = np.array([spans_of(trace, rows[place == at]).total for at in range(len(types))])
     longest = np.argsort(-total, kind="stable")[:_NAMED]
     return ", ".join(f"`{trace.strings[trace.event_types.name[types[at]]]}` {total[at] / MS:,.0f} ms" for at in longest)
+
+
+def _lost_kernels(trace: HostTrace, how: str) -> Blindness | None:
+    """Copies alone of a program that loads kernels: these were not recorded, nor their launches."""
+    calls = events_of_kind(trace, K.RUNTIME_CALL)
+    if not has_trait(trace, trace.events.type[calls], CallTrait.LOADS_KERNELS).any():
+        return None
+    if is_any_kind(trace.events.kind[device_rows(trace)], _COMPUTES).any():
+        return None
+    why = "the program loads kernels, and none of them was recorded"
+    return Blindness(why, how, of_devices=True)
 
 
 def _find_outlasting(trace: HostTrace) -> Blindness | None:

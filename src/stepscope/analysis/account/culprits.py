@@ -19,7 +19,12 @@ from stepscope.analysis.account.statements import Statement, has_statements, mai
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
-from stepscope.analysis.steps.stack_samples import SampledFunction, function_called_back, main_function
+from stepscope.analysis.steps.stack_samples import (
+    SampledFunction,
+    function_called_back,
+    has_native_samples,
+    main_function,
+)
 from stepscope.analysis.trace.attribution import HowKnown, attribute
 from stepscope.analysis.trace.call_sites import call_sites, site_text
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_call_with, is_inside
@@ -42,6 +47,7 @@ K = EventKind
 _MOST_OF = 0.5  # of a cause's time: a frame further in that holds as much is where to look
 _NEARLY_ALL = 0.9  # of a step
 _OF_PYTHON = (Cause.PYTHON, Cause.INPUT, Cause.CHECKPOINT, Cause.LAUNCH)  # where a function says more than the op
+_SAMPLED = (Cause.HOST_COMPUTE, Cause.PYTHON, Cause.UNKNOWN)  # what samples of compiled code tell
 _CALLS = OpTrait.CALLS_PYTHON | OpTrait.CALLS_BACK
 _OPS = (K.OP, K.BACKWARD, K.INPUT_WAIT, K.ITERATOR, K.TRACED_FUNCTION, K.EAGER_EXECUTE, K.COLLECTIVE_CALL, K.CHECKPOINT)
 _CALLS_OF_RUNTIME = (K.RUNTIME_CALL, K.SYNC)
@@ -505,7 +511,8 @@ class PieceFinder:
         self._trace, self._event = trace, pieces.event
         self._start = pieces.start_ps
         self._length, is_work = pieces.end_ps - pieces.start_ps, graph.kind[pieces.node] == NodeKind.WORK
-        self._main, line = steps_of(trace).line, graph.line[pieces.node]
+        main, line = steps_of(trace).line, graph.line[pieces.node]
+        self._main = main if main >= 0 else threads_of(trace).main  # without steps
         self._is_own = (line == self._main) & (line >= 0) & ~is_work
         event = np.where(is_work, graph.event[pieces.node], pieces.event)
         self._finder = Finder(trace, event.astype(np.int64), self._length)
@@ -526,7 +533,9 @@ class PieceFinder:
         if len(own) and self._length[own].sum() >= _MOST_OF * self._length[rows].sum():
             longest = int(self._event[own[np.argmax(self._length[own])]])
             said = int(event_causes(self._trace)[longest]) if longest >= 0 else int(Cause.PYTHON)
-            found = None
+            found, is_told = None, longest >= 0 or cause not in _SAMPLED
+            if has_native_samples(self._trace) and is_told:
+                said = int(Cause.UNKNOWN)  # a call, or what devices do: samples of compiled code say less
             if said in _OF_PYTHON:
                 spans, of_input = _time_of_cause(self._trace, self._main, said), cause == Cause.INPUT
                 if during is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
-from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, unrecorded_causes
+from stepscope.analysis.account.causes import LONG_GAP_PS, Cause, event_causes, is_silent, unrecorded_causes
 from stepscope.analysis.account.compiled_code import compiled_time
 from stepscope.analysis.account.contention import late_peers, lost_spans
 from stepscope.analysis.account.innermost import cut_by_events
@@ -16,13 +16,14 @@ from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.saves import saves_of
 from stepscope.analysis.account.silence import devices_in_silence, new_programs_of, silence_of
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.steps.stack_samples import sampled_frames
+from stepscope.analysis.steps.stack_samples import has_native_samples, rows_on, sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64, U8, Mask, union
 from stepscope.records import dataclass
+from stepscope.vocabulary.lines import holds_interpreter_samples
 from stepscope.vocabulary.lookup import has_trait, is_called
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 from stepscope.vocabulary.xla import RUNS_PROGRAM
@@ -65,9 +66,9 @@ def stretches_of(trace: HostTrace) -> Stretches:
 
 def _find_stretches(trace: HostTrace) -> Stretches:
     known, found = saves_of(trace), [(Cause.CHECKPOINT, saves_of(trace), False, False)]
-    for cause, spans, is_silent in _reasons(trace):
+    for cause, spans, silent in _reasons(trace):
         if spans.total and (spans := spans - known).total:
-            found.append((cause, spans, is_silent, is_silent))
+            found.append((cause, spans, silent, silent))
             known = known | spans
     if (lost := lost_spans(trace)) is not None:
         late = awaits_late_peers(trace)
@@ -141,10 +142,13 @@ def _only_python(trace: HostTrace, spans: Spans) -> Spans:
     """The part of some time of the loop's thread in which nothing but Python was recorded of it, for longer than a
     dispatch."""
     threads = threads_of(trace)
-    if not len(spans.start) or unrecorded_causes(trace, threads)[threads.main] != Cause.PYTHON:
+    known = (Cause.PYTHON, Cause.LAUNCH) if has_native_samples(trace) else (Cause.PYTHON,)
+    if not len(spans.start) or unrecorded_causes(trace, threads)[threads.main] not in known:
         return Spans(spans.start[:0], spans.start[:0])
     _, start, end, event = cut_by_events(trace, threads.main, spans.start, spans.end)
     plain = (event < 0) | (event_causes(trace)[event] == Cause.PYTHON)
+    if Cause.LAUNCH in known:  # between two launches samples tell more than that
+        plain |= is_silent(trace, np.maximum(event, 0))
     return Spans.union(start[plain], end[plain]).drop_shorter(LONG_GAP_PS)
 
 
@@ -175,6 +179,8 @@ def other_threads_computing(trace: HostTrace) -> Spans:
 
 def _find_others_computing(trace: HostTrace) -> Spans:
     said, ops = event_causes(trace), events_of_kind(trace, K.OP, K.BACKWARD)
+    if has_native_samples(trace):
+        return spans_of(trace, rows_on(trace, holds_interpreter_samples))
     runs = np.flatnonzero(is_called(trace, RUNS_PROGRAM))
     rows = union(ops[said[ops] == Cause.HOST_COMPUTE], runs[said[runs] != Cause.TRANSFER])
     return _extents(trace, rows[_works_for_step(trace)[trace.events.line[rows]]])

@@ -24,6 +24,7 @@ from stepscope.analysis.account.account_text import (
 from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES
 from stepscope.analysis.advice.actions import Named
+from stepscope.analysis.advice.by_work import act_on_host_function, act_on_work
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.registry import rules as all_rules
@@ -38,6 +39,8 @@ from stepscope.analysis.trace.remedies import HOST_ACTIVITY, LATER, PYTHON_CALLS
 from stepscope.errors import counted
 from stepscope.records import dataclass
 from stepscope.report import duration_text
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.native import is_of_program
 from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
@@ -613,15 +616,17 @@ def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
 
 
-_ON_HOST = (
-    "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
-    " (torch.autocast('cpu', dtype=torch.bfloat16)); torch.channels_last for convolutions; or run it on a GPU"
-)
-_CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
-
-
-def _suggest_next(context: Context, verdict: Verdict) -> str:
+def _suggest_next(context: Context, verdict: Verdict) -> tuple[str, ...]:
     """What to do next if a limit has no single cause."""
+    own = act_on_host_function(context.account.rows[0].culprit if context.account and context.account.rows else None)
+    if verdict.name == "compute_bound" or own:
+        said = _say_most(context)
+        return own or ((said,) if said else act_on_work(context, context.account))
+    return (_suggest_recording(context, verdict),)
+
+
+def _suggest_recording(context: Context, verdict: Verdict) -> str:
+    """What to record or look at next."""
     if verdict.cause in (None, "unknown") and context.device is not None and not context.work.ops:
         return remedy(HOST_ACTIVITY, context.recorder)
     if context.account is not None and context.account.blindness is not None:
@@ -631,10 +636,6 @@ def _suggest_next(context: Context, verdict: Verdict) -> str:
     terms = TERMS.get(verdict.cause or "")
     if terms is not None and terms.next:
         return terms.next
-    if verdict.name == "compute_bound":
-        on_host = context.account is None or context.account.devices is None
-        is_torch = context.framework == "pytorch" and on_host and not context.has_steps
-        return _say_most(context) or (_ON_HOST if is_torch else _CHEAPER)
     if not context.python_recorded:
         return f"to see what the host does, {remedy(PYTHON_CALLS, context.recorder)}"
     name = context.hottest_python
@@ -779,7 +780,6 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     known = next_to_unknown(account) if verdict.cause == "unknown" else None
     beside = [cause_sentence(account, known)] if known is not None else []
     visible = 1.0 - sum(hidden.values()) / 100.0
-    is_silent = verdict.cause == "unknown" and account.is_silent
     return Advice(
         id="none",
         kind="none",
@@ -788,12 +788,10 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         evidence="; ".join((*verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
-            *(() if context.has_steps or is_silent else (remedy(STEP_MARKS, context.recorder),)),
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
-            _suggest_next(context, verdict),
-            *((remedy(STEP_MARKS, context.recorder),) if is_silent and not context.has_steps else ()),
+            *_order_next(context, account, _suggest_next(context, verdict)),
         ),
         tool="op-stats",
         confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
@@ -804,6 +802,14 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
         culprit=culprit,
     )
+
+
+def _order_next(context: Context, account: StepAccount, then: Sequence[str]) -> tuple[str, ...]:
+    """What to do next, and to mark steps where there are none: first where nothing else is known to do."""
+    if context.has_steps:
+        return (*then,)
+    marks, is_known = remedy(STEP_MARKS, context.recorder), _most_of_capture(account) is not None
+    return (*then, marks) if is_known or account.blindness is not None or account.is_silent else (marks, *then)
 
 
 def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
@@ -835,8 +841,11 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return f"Find out what {account.devices} does while launched work waits"
     if account.blindness is not None and account.blindness.hides_causes:
         return "Record again: what its events mean is not known"
+    if account.blindness is not None and row is not None and row.cause in ("unknown", "sync", "launch"):
+        return "Record again: what the devices do is missing"
     if not context.has_steps:
-        return _NO_STEPS
+        found = _most_of_capture(account)
+        return _NO_STEPS if found is None else f"Shorten {found[0]}: it is {found[1]:.0f} % of the capture"
     if account.rows[0].cause == CONTENTION:
         return "Nothing stands out, but the loop waits for a free core"
     if is_busy:
@@ -849,6 +858,17 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if row is None or share < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"
+
+
+def _most_of_capture(account: StepAccount) -> tuple[str, float] | None:
+    """What a person can look at that is most of a capture without steps, with its share in percent; None where nothing
+    is, or where the host only waits in it."""
+    row = next((row for row in account.rows if row.cause not in (CONTENTION, "sync")), None)
+    culprit = row.culprit if row is not None and row is account.rows[0] else None
+    share = account.percent(culprit.ps, row.cause) if culprit is not None and row is not None else 0.0
+    if culprit is None or share < (LARGE_SHARE if is_of_program(culprit.name) else 100.0 * _MOST_OF):
+        return None
+    return f"`{brief(culprit_name(culprit))}`", share
 
 
 def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:

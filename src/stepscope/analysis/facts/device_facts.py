@@ -80,6 +80,8 @@ class DeviceTimes:
         kinds: the work of each kind in `work_by_kind`, and the largest of it.
         pageable: copies to a device from memory that is not pinned.
         exposed_pageable_ps: time in which a device does nothing but such copies.
+        out_to_pageable: copies from a device to such memory; exposed_out_ps: the same of these.
+        migrations: pages of unified memory that moved, and for how long; None if none did.
         collectives, collective_ps: number and median duration of collectives.
         exposed_collectives_ps: time in which a device does nothing but collectives.
         communicating: the largest collectives.
@@ -102,6 +104,9 @@ class DeviceTimes:
     kinds: dict[str, WorkOfKind]
     pageable: int
     exposed_pageable_ps: int
+    out_to_pageable: int
+    exposed_out_ps: int
+    migrations: Share | None
     collectives: int
     collective_ps: int
     exposed_collectives_ps: int
@@ -137,7 +142,8 @@ def _find_device_facts(trace: HostTrace) -> DeviceTimes | None:
         return None
     kind, length = trace.events.kind[rows], trace.events.duration_ps[rows]
     computes, talks = is_any_kind(kind, _COMPUTES), is_any_kind(kind, (K.COLLECTIVE,))
-    pageable = _is_pageable_copy(trace, rows)
+    pageable, out = _is_pageable_copy(trace, rows), _is_pageable_copy(trace, rows, out=True)
+    migrated = rows[has_trait(trace, trace.events.type[rows], KernelTrait.MIGRATES)]
     busy = Spans.union(*_start_and_end(trace, rows)) & whole
     return DeviceTimes(
         steps=len(steps.number),
@@ -152,6 +158,9 @@ def _find_device_facts(trace: HostTrace) -> DeviceTimes | None:
         kinds={name: _sum_of_kind(trace, each) for name, each in work_by_kind(trace).items() if len(each)},
         pageable=int(pageable.sum()),
         exposed_pageable_ps=_exposed_time(trace, rows, pageable, whole),
+        out_to_pageable=int(out.sum()),
+        exposed_out_ps=_exposed_time(trace, rows, out, whole),
+        migrations=next(iter(_largest_shares(trace, migrated)), None),
         collectives=int(talks.sum()),
         collective_ps=int(median(length[talks])) if talks.any() else 0,
         exposed_collectives_ps=_exposed_time(trace, rows, talks, whole),
@@ -252,13 +261,16 @@ def _exposed_time(trace: HostTrace, rows: I64, chosen: Mask, whole: Spans) -> in
 # -- what runs on the devices --------------------------------------------------------------------------------------
 
 
-def _is_pageable_copy(trace: HostTrace, rows: I64) -> Mask:
-    """Whether each event is a copy to a device whose name or details show that its source is not pinned."""
-    copies = np.flatnonzero(is_any_kind(trace.events.kind[rows], (K.COPY_HOST_TO_DEVICE,)))
+def _is_pageable_copy(trace: HostTrace, rows: I64, out: bool = False) -> Mask:
+    """Whether each event is a copy to a device, or from one, whose name or details show that the host's side is not
+    pinned."""
+    kind = K.COPY_DEVICE_TO_HOST if out else K.COPY_HOST_TO_DEVICE
+    trait = KernelTrait.TO_PAGEABLE if out else KernelTrait.FROM_PAGEABLE
+    copies = np.flatnonzero(is_any_kind(trace.events.kind[rows], (kind,)))
     texts, inverse = np.unique(trace.stat_strings(stat_names.COPY_DETAILS, rows=rows[copies]), return_inverse=True)
-    details = names_have((trace.strings[text] for text in texts.tolist()), KernelTrait.FROM_PAGEABLE)
+    details = names_have((trace.strings[text] for text in texts.tolist()), trait)
     found = np.zeros(len(rows), np.bool_)
-    found[copies] = has_trait(trace, trace.events.type[rows[copies]], KernelTrait.FROM_PAGEABLE) | details[inverse]
+    found[copies] = has_trait(trace, trace.events.type[rows[copies]], trait) | details[inverse]
     return found
 
 

@@ -24,6 +24,7 @@ from stepscope.analysis.trace.grouping import forest, is_device_work
 from stepscope.model import HostTrace, PlaneKind
 from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
+from stepscope.vocabulary.lines import device_of_plane
 
 _Intervals = tuple[U8, I64, I64]  # rank, start and end of each
 
@@ -54,8 +55,9 @@ def working_devices(trace: HostTrace) -> list[int]:
 
 
 def device_name(trace: HostTrace, plane: int) -> str:
-    """The name of a device, such as `GPU:0`."""
-    return f"{PlaneKind(int(trace.planes.kind[plane])).name}:{int(trace.planes.ordinal[plane])}"
+    """The name of a device, such as `GPU:0`, as its plane is called."""
+    kind, ordinal = PlaneKind(int(trace.planes.kind[plane])), int(trace.planes.ordinal[plane])
+    return device_of_plane(trace.plane_name(plane)) or f"{kind.name}:{ordinal}"
 
 
 def device_steps(trace: HostTrace) -> list[DeviceSteps]:

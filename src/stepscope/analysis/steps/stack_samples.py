@@ -23,7 +23,13 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I32, I64, Mask, distinct, run_rows
 from stepscope.records import dataclass
-from stepscope.vocabulary.lines import FOREIGN_THREAD, holds_sample_times, holds_stack_samples, holds_worker_processes
+from stepscope.vocabulary.lines import (
+    FOREIGN_THREAD,
+    NATIVE_STACKS,
+    holds_sample_times,
+    holds_stack_samples,
+    holds_worker_processes,
+)
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import CODE_OF_MODULE, place_of
 from stepscope.vocabulary.traits import CallTrait, CodeTrait
@@ -31,7 +37,8 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait
 _MOST_OF = 0.5  # a function with this share of the time is where to look
 _GOOD_PART = 0.25  # 57 to 100 % of samples showed the function that computes, on a busy machine (batches of 2 to 16 ms)
 _INTERVAL_PS = 10_000_000_000  # between samples, at the rate of `stepscope run`
-_LEAST_PS = 5 * _INTERVAL_PS  # of less time nothing is said
+_LEAST_SAMPLES = 5
+_LEAST_PS = _LEAST_SAMPLES * _INTERVAL_PS  # of less time nothing is said
 
 
 @dataclass(frozen=True)
@@ -58,12 +65,19 @@ def sampled_frames(trace: HostTrace, line: int) -> I64:
     return events_of_thread(trace, line, holds_stack_samples)
 
 
+def has_native_samples(trace: HostTrace) -> bool:
+    """Whether samples are of all code, not of Python alone."""
+    return any(trace.plane_name(plane).startswith(NATIVE_STACKS) for plane in range(len(trace.planes)))
+
+
 def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction | None:
     """The innermost function of the program, else of a library, that most samples of a thread in some time show; None
     where there are none, or the time is too short.
 
     Where the program calls a library that runs the loop over steps, it is the first function within that loop.
     """
+    if has_native_samples(trace):
+        return _native_function(trace, spans)
     rows = sampled_frames(trace, line)
     if not len(rows) or spans.total < _LEAST_PS:
         return None
@@ -84,6 +98,19 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     if found.is_loop[users] and (found.is_loop & ~found.of_user)[users + 1 :].any() and within.any():
         users = int(np.flatnonzero(within)[0])
     return found.name(users, inner)
+
+
+def _native_function(trace: HostTrace, spans: Spans) -> SampledFunction | None:
+    """The function of the program, else of a library, that most samples of all threads in some time are in: stacks of
+    compiled code are often cut, so that an outer function need not show."""
+    rows = rows_on(trace, holds_sample_times)
+    start = trace.events.start_ps[rows]
+    rows = rows[spans.overlap_ps(start, start + 1) > 0]
+    if len(rows) < _LEAST_SAMPLES:
+        return None
+    _, first, count = np.unique(trace.events.type[rows], return_index=True, return_counts=True)
+    most = int(np.argmax(count))
+    return SampledFunction(int(rows[first[most]]), float(count[most] / len(rows)))
 
 
 def pool_function(trace: HostTrace, prefix: str, spans: Spans) -> SampledFunction | None:
@@ -224,7 +251,9 @@ def _shown(frames: Mask, low: I64, high: I64, samples: int) -> Mask:
 def sample_times(trace: HostTrace, line: int) -> I64:
     """When a thread was sampled: int64, ascending; empty where that was not recorded, as for worker processes."""
     is_worker = holds_worker_processes(trace.plane_name(int(trace.lines.plane[line])))
-    return distinct(trace.events.start_ps[rows_on(trace, holds_sample_times)])[: 0 if is_worker else None]
+    own = events_of_thread(trace, line, holds_sample_times)  # of a tool that samples each thread at times of its own
+    rows = own if len(own) else rows_on(trace, holds_sample_times)
+    return distinct(trace.events.start_ps[rows])[: 0 if is_worker else None]
 
 
 def _find_samples(start: I64, end: I64, known: I64) -> tuple[I64, I64]:

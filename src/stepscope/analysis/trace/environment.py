@@ -49,7 +49,7 @@ class EnvironmentOfHost:
     Attributes:
         framework: the trace's: "tensorflow", "jax", "pytorch", "python" for none of them, or "" if unknown.
         recorder: who recorded it, a key of the tables of remedies.
-        device_type: the model of its devices, "CPU" if it has none.
+        device_type: the models of its devices, of those that computed if any did; "CPU" if it has none.
         device_count, devices_used: devices that the profiler saw, and those that computed.
         span_ps: from the first to the last event; has_events: there is any.
         missing: what the host's trace lacks.
@@ -75,13 +75,14 @@ def environment_of(trace: HostTrace, steps_source: str) -> EnvironmentOfHost:
     computes = events_of_kind(trace, *COMPUTING)
     computes = computes[is_device_work(trace)[computes]]
     used = distinct(look_up(trace.lines.plane, trace.events.line[computes]))
+    working = [row for row in planes if row in set(used.tolist())]
     begin, end = trace.span_ps()
     return EnvironmentOfHost(
         framework=trace.framework,
         recorder=recorder_of(trace),
-        device_type=_device_type(trace, planes),
+        device_type=_device_types(trace, working or planes),
         device_count=len(planes),
-        devices_used=len(set(planes) & set(used.tolist())),
+        devices_used=len(working),
         span_ps=end - begin,
         has_events=len(trace.events) > 0,
         missing=list_missing(trace, steps_source),
@@ -124,14 +125,19 @@ def steps_awaited_s(trace: HostTrace) -> float | None:
     return float(awaited) if isinstance(awaited, (int, float)) and 0 < awaited < inf else None
 
 
-def _device_type(trace: HostTrace, planes: Sequence[int]) -> str:
+def _device_types(trace: HostTrace, planes: Sequence[int]) -> str:
+    """The models of some devices, each once."""
     if not planes:
         return (listed_device(trace) if is_device_told_of(trace) else "") or "CPU"
-    facts = trace.stats_of_plane(planes[0])
+    return ", ".join(dict.fromkeys(_device_type(trace, plane) for plane in planes))
+
+
+def _device_type(trace: HostTrace, plane: int) -> str:
+    facts = trace.stats_of_plane(plane)
     stated = facts.get("device_type_string") or facts.get("device_type") or facts.get("gpu_device_name")
     if isinstance(stated, str) and stated:
         return stated
-    if trace.planes.kind[planes[0]] == PlaneKind.TPU:
+    if trace.planes.kind[plane] == PlaneKind.TPU:
         return "TPU"
     major, minor = facts.get("compute_cap_major"), facts.get("compute_cap_minor")
     if not isinstance(major, int) or not isinstance(minor, int):

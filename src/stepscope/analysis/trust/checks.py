@@ -333,7 +333,9 @@ _FIX_BY_FRAMEWORK = {
 
 
 def check_attribution(trace: HostTrace) -> Found:
-    """Time of devices that nothing links to an op."""
+    """Time of devices that nothing links to an op, where there are ops: a program without a framework has none."""
+    if not trace.framework and len(events_of_kind(trace, K.RUNTIME_CALL)):
+        return UNTOLD
     found = shares(trace)
     graphs, lost = found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE] - found.early_ps
     total = sum(found.time_ps)

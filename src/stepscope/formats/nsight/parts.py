@@ -27,6 +27,7 @@ from stepscope.model import (
 )
 from stepscope.model.arrays import I64, U8, Mask, distinct, number_pairs, offsets_of
 from stepscope.records import dataclass
+from stepscope.vocabulary import lines as vocabulary
 
 _PS_PER_NS = 1000
 _LIMIT_NS = schema.TIME_LIMIT_PS // _PS_PER_NS
@@ -40,9 +41,18 @@ class Lane(IntEnum):
     THREAD = 0
     STREAM = 1
     WAIT = 2  # a wait that belongs to a stream; the host's part of it is a call on a thread
+    STACK = 3  # the sampled stack of a thread
+    SAMPLE = 4  # when that was sampled
+    INTERPRETER = 5  # what samples say of a thread
 
 
-_LINE_KIND = {Lane.THREAD: LineKind.THREAD, Lane.STREAM: LineKind.STREAM, Lane.WAIT: LineKind.OTHER}
+OF_THREAD = (Lane.THREAD, Lane.STACK, Lane.SAMPLE, Lane.INTERPRETER)
+_LINE_KIND = {Lane.THREAD: LineKind.THREAD, Lane.STREAM: LineKind.STREAM}
+_OF_SAMPLES = {
+    Lane.STACK: Plane(vocabulary.NATIVE_STACKS, PlaneKind.CUSTOM_DEVICE),
+    Lane.SAMPLE: Plane(vocabulary.NATIVE_SAMPLES, PlaneKind.CUSTOM_DEVICE),
+    Lane.INTERPRETER: Plane(vocabulary.NATIVE_CODE, PlaneKind.CUSTOM_DEVICE),
+}
 
 
 @dataclass(frozen=True)
@@ -135,6 +145,11 @@ def process_of(thread: int) -> int:
     return thread >> 24 & 0xFFFFFF
 
 
+def process_of_all(thread: I64) -> I64:
+    """The same of many threads."""
+    return thread >> 24 & 0xFFFFFF
+
+
 def assemble(
     parts: Sequence[TablePart],
     texts: Texts,
@@ -211,15 +226,15 @@ class _Line:
 
     @property
     def kind(self) -> LineKind:
-        return _LINE_KIND[self.place]
+        return _LINE_KIND.get(self.place, LineKind.OTHER)
 
     @property
     def line_id(self) -> int:
-        return self.key & 0xFFFFFF if self.place == Lane.THREAD else stream_of(self.key)
+        return self.key & 0xFFFFFF if self.place in OF_THREAD else stream_of(self.key)
 
     def rank(self) -> tuple[int, bool, int, int]:
         """The sort key within a plane: main threads first, then by number."""
-        is_main = self.place == Lane.THREAD and process_of(self.key) == self.line_id
+        is_main = self.place in OF_THREAD and process_of(self.key) == self.line_id
         return int(self.place), not is_main, self.line_id, self.key
 
 
@@ -230,7 +245,7 @@ def _name_lines(lines: list[_Line], of_event: NDArray[np.int32], kinds: U8, name
         if name := WORK_NAMES.get(EventKind(pair & 255)):
             work.setdefault(pair >> 8, []).append(name)
     for at, line in enumerate(lines):
-        if line.place == Lane.THREAD:
+        if line.place in OF_THREAD:
             line.name = names.threads.get(line.key) or f"thread {line.line_id}"
         elif line.place == Lane.STREAM:
             line.name = f"Stream #{line.line_id}" + (f"({','.join(work[at])})" if at in work else "")
@@ -247,11 +262,15 @@ def _find_planes(lines: list[_Line], names: Names, gpus: Mapping[int, Mapping[st
     }
     if len(hosts) < 2:
         hosts = dict.fromkeys(processes, Plane(schema.HOST_PLANE, PlaneKind.HOST))
-    devices = sorted({*gpus, *(device_of(line.key) for line in lines if line.place != Lane.THREAD)})
+    devices = sorted({*gpus, *(device_of(line.key) for line in lines if line.place not in OF_THREAD)})
     on_gpu = {device: Plane(f"/device:GPU:{device}", PlaneKind.GPU, device) for device in devices}
     for line in lines:
-        line.plane = hosts[process_of(line.key)] if line.place == Lane.THREAD else on_gpu[device_of(line.key)]
-    return [*dict.fromkeys(hosts.values()), *on_gpu.values()]
+        if line.place == Lane.THREAD:
+            line.plane = hosts[process_of(line.key)]
+        else:
+            line.plane = _OF_SAMPLES.get(line.place) or on_gpu[device_of(line.key)]
+    sampled = [plane for place, plane in _OF_SAMPLES.items() if any(line.place == place for line in lines)]
+    return [*dict.fromkeys(hosts.values()), *on_gpu.values(), *sampled]
 
 
 # -- stats -------------------------------------------------------------------------------------------------------------

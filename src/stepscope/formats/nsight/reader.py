@@ -7,7 +7,7 @@ of older and newer releases lack some columns and tables: what is needed is name
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from stepscope.errors import Problem, UnreadableError, counted
 from stepscope.formats import store
 from stepscope.formats.nsight.parts import (
     DEVICE_BITS,
+    OF_THREAD,
     PROCESS_SHIFT,
     STREAM_BITS,
     Assembled,
@@ -27,8 +28,10 @@ from stepscope.formats.nsight.parts import (
     device_of,
     process_number,
     process_of,
+    process_of_all,
     stream_key,
 )
+from stepscope.formats.nsight.samples import sampled_parts
 from stepscope.formats.nsight.tables import MISSING, ParquetTables, Tables, open_sqlite
 from stepscope.formats.xspace.classify import detect_framework
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, StatValue, Strings, Trait
@@ -50,6 +53,7 @@ from stepscope.model.stat_names import (
 )
 from stepscope.records import dataclass
 from stepscope.vocabulary import devices, nvtx, precision, torch
+from stepscope.vocabulary.nsight import why_no_device
 from stepscope.vocabulary.tables import KindRule
 
 K = EventKind
@@ -97,6 +101,7 @@ _COPY_NAMES = {
     1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP",
     11: "HtoD", 12: "DtoH", 13: "DtoD",
 }  # fmt: skip
+_MIGRATIONS = (11, 12, 13)  # pages of unified memory, which the driver moves to where they are used
 _MEMORY_NAMES = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
 _SYNC_NAMES = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}
 _STREAM_WAIT = 2
@@ -257,7 +262,10 @@ class _Reader:
         parts = [part for table, make in makers.items() if (part := self._make(table, make)) is not None]
         if not parts:
             raise self._no_tables()
-        parts = self._from_first_event(parts)
+        pids = [distinct(process_of_all(part.line)) for part in parts if part.place == Lane.THREAD]
+        for part in sampled_parts(self.tables, self.text, self._string) if pids else ():
+            parts.append(part.take(np.isin(process_of_all(part.line), np.concatenate(pids))))
+        parts = self._from_first_event([part for part in parts if len(part.line)])
         work = [part.line for part in parts if part.place == Lane.STREAM]
         return [_move_to_device_of_work(part, work) if part.place == Lane.WAIT and work else part for part in parts]
 
@@ -336,6 +344,8 @@ class _Reader:
         said = self._last_words()
         tables = f"none of the tables {expected} and the like is there, or all are empty"
         lost = lost or f"the export has no events: {tables}"
+        if (known := why_no_device(self._all_messages())) is not None:
+            return UnreadableError(f"{lost}; {known[0]}", code="no-events", path=self.source, hint=known[1])
         return UnreadableError(
             f"{lost}; the program's last words: {said}" if said else lost,
             code="no-events",
@@ -658,16 +668,23 @@ class _Reader:
     def _messages(self, parts: Sequence[TablePart]) -> tuple[str, ...]:
         """What Nsight itself warned of: of the processes that have events, or of none; of what it traces only what is
         read of it, and not that something is missing which is there."""
+        has = {_READ_OF[part.place] for part in parts if part.place in _READ_OF}
+        pids = {process_of(line) for part in parts if part.place == Lane.THREAD for line in distinct(part.line)}
+        pids = pids if any(part.place == Lane.STREAM for part in parts) else set()  # else it may be of any
+        said = self._all_messages(pids)
+        return tuple(text for text in said if _is_about_this(text, has))
+
+    def _all_messages(self, pids: Set[int] = frozenset()) -> list[str]:
+        """The warnings and errors of Nsight itself on some processes, or on none; on all if `pids` is empty."""
         labels = dict(self.tables.records("ENUM_DIAGNOSTIC_SEVERITY_LEVEL", ("id", "label")))
         rows = self.tables.records("DIAGNOSTIC_EVENT", ("severity", "text", "globalPid"))
-        has = {_READ_OF[part.place] for part in parts}
-        pids = {process_of(line) for part in parts if part.place == Lane.THREAD for line in distinct(part.line)}
-        found = []
-        for level, text, pid in rows:
-            of_another = isinstance(pid, int) and pid > 0 and process_of(pid) not in pids
-            if labels.get(level) in _WARNS and text and not of_another and _is_about_this(str(text), has):
-                found.append(str(text))
-        return tuple(dict.fromkeys(found))
+        said = [
+            str(text)
+            for level, text, pid in rows
+            if labels.get(level) in _WARNS and text
+            and not (pids and isinstance(pid, int) and pid > 0 and process_of(pid) not in pids)
+        ]  # fmt: skip
+        return list(dict.fromkeys(said))
 
     def _framework(self, strings: Strings) -> str:
         """PyTorch by its kernels, where no range of NVTX names one of its ops."""
@@ -687,8 +704,8 @@ def _is_about_this(message: str, has: set[str]) -> bool:
 
 def _is_of(part: TablePart, pid: int, number: int) -> Mask:
     """Which events of a part are of a process."""
-    on_thread = part.place == Lane.THREAD
-    found: Mask = (part.line >> 24 & 0xFFFFFF) == pid if on_thread else (part.line >> PROCESS_SHIFT) == number
+    on_thread = part.place in OF_THREAD
+    found: Mask = process_of_all(part.line) == pid if on_thread else (part.line >> PROCESS_SHIFT) == number
     return found
 
 
@@ -712,6 +729,8 @@ def _number(name: str, values: I64, least: int = 1) -> StatColumn:
 
 
 def _copy_name(kind: int, source: int, target: int) -> str:
+    if kind in _MIGRATIONS:
+        return f"Unified memory {_COPY_NAMES[kind]}"
     sides = f" ({_memory_name(source)} -> {_memory_name(target)})" if source >= 0 and target >= 0 else ""
     return f"Memcpy {_COPY_NAMES.get(kind, 'Unknown')}{sides}"
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.advice.actions import ForTraining
+from stepscope.analysis.advice.by_work import act_on_host_function
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
@@ -234,11 +235,11 @@ def _find_host_work(context: Context) -> Finding | None:
         return None
     culprit = next((row.culprit for row in account.rows if row.cause == "host_compute"), None) if account else None
     is_random = culprit is not None and name_has(culprit.op or culprit.name, OpTrait.IS_RANDOM)
-    computing = context.cause_ms("host_compute")
-    use = (_USE.format(unused),) if unused else actions_for(context.framework, _ON_DEVICE)
+    computing, own = context.cause_ms("host_compute"), act_on_host_function(culprit)
+    use = (_USE.format(unused),) if unused else own or actions_for(context.framework, _ON_DEVICE)
     return Finding(
         part_ms=computing,
-        title="Draw random numbers on the device" if is_random else "",
+        title="Draw random numbers on the device" if is_random else "Spend less time on the host" if own else "",
         share=f"{context.percent(computing):.1f} % of each step is {cause_words('host_compute')}",
         change="host_compute",
         without="computation on the host",

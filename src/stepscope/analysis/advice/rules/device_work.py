@@ -60,6 +60,24 @@ _PINNED: Actions = {
     ),
     "": ("copy the next batch from pinned memory while the step runs",),
 }
+_PINNED_OUT: Actions = {
+    "pytorch": (
+        "copy into pinned memory that is kept: torch.empty(shape, pin_memory=True).copy_(x, non_blocking=True), and"
+        " wait where its values are read",
+        "copy less back: compute on the device what the host makes of it",
+    ),
+    "": (
+        "copy into pinned memory that is kept (cudaHostAlloc or cudaHostRegister, then cudaMemcpyAsync)",
+        "copy less back: compute on the device what the host makes of it",
+    ),
+}
+_PREFETCH: Actions = {
+    "": (
+        "move pages before they are needed, all at once: cudaMemPrefetchAsync(data, bytes, device, stream) before the"
+        " kernel, and back before the host reads",
+        "or allocate by cudaMalloc, and copy",
+    ),
+}
 _CHAINS: Actions = {
     "tensorflow": ("tf.function(jit_compile=True) fuses elementwise ops into their neighbours",),
     "jax": ("put the ops under one jax.jit: XLA then fuses them",),
@@ -237,6 +255,39 @@ def _find_pageable(context: Context) -> Finding | None:
     )
 
 
+def _find_copies_out(context: Context) -> Finding | None:
+    """Copies to memory of the host that is not pinned, which the driver makes through a small buffer of its own."""
+    device = context.device
+    if device is None or not device.out_to_pageable:
+        return None
+    time = device.per_step_ms(device.exposed_out_ps)
+    return Finding(
+        part_ms=time,
+        evidence=f"for {context.percent(time):.1f} % of each step the device does nothing but copy to pageable (not"
+        " pinned) memory of the host",
+        unknown="how fast the same copies are to pinned memory was not measured",
+        parts=("copy",),
+        rows=(Row("overview", "copy", round(time, 3)),),
+    )
+
+
+def _find_migrations(context: Context) -> Finding | None:
+    """Pages of unified memory that move when host or device touches them, one after the other."""
+    device = context.device
+    moved = device.migrations if device is not None else None
+    if device is None or moved is None:
+        return None
+    time = device.elapsed_ms(moved.total_ps)
+    return Finding(
+        part_ms=time,
+        evidence=f"pages of unified memory move {moved.calls / device.steps:,.0f} times, {time:,.1f} ms in all",
+        unknown="what the kernel takes without waiting for its pages was not recorded",
+        parts=("transfer", "copy"),
+        op=op_of(moved, device.steps),
+        rows=rows_of("kernel-stats", [moved], device.steps),
+    )
+
+
 def _find_update(context: Context) -> Finding | None:
     """An optimizer that launches kernels for each parameter."""
     device = context.device
@@ -301,6 +352,14 @@ RULES = (
         "input.pageable", 3.0, kind="input_transfer",
         title="Copy the next batch from pinned memory while the step runs",
         find=_find_pageable, actions=_PINNED, tool="kernel-stats", confidence=0.7, yields_to=("input_transfer",),
+    ),
+    Rule(
+        "copies.pageable", kind="memory_churn", title="Copy results to pinned memory",
+        find=_find_copies_out, actions=_PINNED_OUT, tool="kernel-stats", confidence=0.7,
+    ),
+    Rule(
+        "copies.migrations", kind="memory_churn", title="Move unified memory before it is needed",
+        find=_find_migrations, actions=_PREFETCH, tool="kernel-stats", confidence=0.7,
     ),
     Rule(
         "memory.driver-calls", 3.0, kind="memory_churn", title="Allocate memory from the driver once",

@@ -1,0 +1,108 @@
+"""What makes computing cheaper, by what is computed and where, in words of the framework: for a part of which no rule
+knows an excess."""
+
+from __future__ import annotations
+
+from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.advice.actions import Named
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.rule import fit_actions
+from stepscope.vocabulary.families import (
+    ATTENTION,
+    CONVOLUTION,
+    NORMALIZATION,
+    PRODUCT,
+    RUNTIME_COMPILER,
+    family_of,
+)
+from stepscope.vocabulary.kernel_names import brief
+from stepscope.vocabulary.native import is_of_program
+
+_HOST, _DEVICE = "host", "device"
+_COMPILED = (
+    "the program compiles kernels while it runs: compile them ahead of time for the device (nvcc -arch, hipcc"
+    " --offload-arch), or keep what was compiled (a cache of cubins, CUDA_CACHE_PATH for the driver's)"
+)
+# By kind of work, place and framework; "" is any framework.
+_BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
+    (CONVOLUTION, _DEVICE, "pytorch"): (
+        "convolutions: model and batches in channels_last, torch.backends.cudnn.benchmark = True (on AMD"
+        " MIOPEN_FIND_MODE=1), so that the library chooses its fastest kernel",
+        "torch.autocast('cuda', dtype=torch.float16) if they compute in 32 bits",
+    ),
+    (CONVOLUTION, _HOST, "pytorch"): (
+        "convolutions on a processor: torch.compile(model), which joins batch norm and ReLU to them in inference;"
+        " model.to(memory_format=torch.channels_last) and the batch",
+        "torch.autocast('cpu', dtype=torch.bfloat16), where the processor computes in it; or run it on a GPU",
+    ),
+    (CONVOLUTION, _DEVICE, "jax"): ("convolutions: NHWC layouts, and operands in jnp.bfloat16",),
+    (CONVOLUTION, _HOST, "tensorflow"): (
+        "convolutions on a processor: fewer channels or a larger stride where the model allows it; oneDNN"
+        " (TF_ENABLE_ONEDNN_OPTS=1); or run it on a GPU",
+    ),
+    (PRODUCT, _DEVICE, "pytorch"): (
+        "products of matrices: sizes that are multiples of 8 (of 16 in 8 bits), larger batches, and FP8 where the"
+        " device has it (torchao, Transformer Engine)",
+    ),
+    (PRODUCT, _HOST, "pytorch"): (
+        "products on a processor: larger batches, torch.compile(model), torch.autocast('cpu', dtype=torch.bfloat16)"
+        " where the processor computes in it; or run it on a GPU",
+    ),
+    (PRODUCT, _DEVICE, "jax"): ("products of matrices: operands in jnp.bfloat16, and sizes that are multiples of 128",),
+    (ATTENTION, _DEVICE, "pytorch"): (
+        "attention: torch.nn.functional.scaled_dot_product_attention or FlashAttention in 16 bits; shorter or packed"
+        " sequences",
+    ),
+    (ATTENTION, _DEVICE, "jax"): ("attention: jax.nn.dot_product_attention(..., implementation='cudnn'), in bfloat16",),
+    (NORMALIZATION, _DEVICE, "pytorch"): ("torch.compile(model) joins normalizations to the ops around them",),
+    (RUNTIME_COMPILER, _HOST, ""): (_COMPILED,),
+}
+_ON_HOST = (
+    "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
+    " (torch.autocast('cpu', dtype=torch.bfloat16)); or run it on a GPU"
+)
+_CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
+_KERNEL = (
+    "make the kernel `{}` cheaper: `ncu` (on AMD `rocprof-compute`) says whether registers, memory or arithmetic limit"
+    " it; float64 is slow on devices for graphics"
+)
+_FUNCTION = "make `{}` cheaper, run it on several threads or on the device, or do it once and keep the result"
+
+
+def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...]:
+    """What makes the longest part of a run cheaper that only computes, by the name of what computes in it."""
+    on_host = account is None or account.devices is None or account.rows[0].cause == "host_compute"
+    culprit = account.rows[0].culprit if account is not None and account.rows else None
+    op = next((str(each["name"]) for each in context.top_ops if each["self_percent"] is not None), "")
+    names = [culprit.op or culprit.name] if culprit is not None else []
+    place = _HOST if on_host else _DEVICE
+    for name in (*names, op):
+        if found := work_actions(name, place, context.framework):
+            return fit_actions(context.device_type, found)
+    if culprit is not None and (own := _act_on_own(culprit, on_host, context.framework)):
+        return (own,)
+    is_torch = context.framework == "pytorch" and on_host and not context.has_steps
+    return (_ON_HOST if is_torch else _CHEAPER,)
+
+
+def work_actions(name: str, place: str, framework: str) -> tuple[str, ...]:
+    """The actions for the kind of work of a name, on the host or a device; empty where none is known."""
+    family = family_of(name)
+    return _BY_WORK.get((family, place, framework)) or _BY_WORK.get((family, place, ""), ())
+
+
+def act_on_host_function(culprit: Culprit | None) -> tuple[str, ...]:
+    """What to do about a function of compiled code that samples show on the host; nothing for others."""
+    if culprit is None:
+        return ()
+    known = work_actions(culprit.name, _HOST, "")
+    return known or ((Named(_FUNCTION.format(brief(culprit.name))),) if is_of_program(culprit.name) else ())
+
+
+def _act_on_own(culprit: Culprit, on_host: bool, framework: str) -> str:
+    """What to do about a kernel or a function that the program brings along itself."""
+    if on_host:
+        return _FUNCTION.format(brief(culprit.name)) if is_of_program(culprit.name) else ""
+    is_own = culprit.op is None and culprit.file is None and not framework
+    return _KERNEL.format(brief(culprit.name)) if is_own else ""

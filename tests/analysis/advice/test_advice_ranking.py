@@ -195,7 +195,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | a---------a---------
         """,
         "100.0 % of each step is computation on the host: `a`",
-        "make the kernel `kernel` cheaper",
+        "make the computation itself cheaper",
     ),
     "computation of a device": (
         """
@@ -212,7 +212,7 @@ HEALTHY: dict[str, tuple[str, str, str]] = {
         host main | a-------G-a-------G-
         """,
         "80.0 % of each step is computation on the host",
-        "make the kernel `kernel` cheaper",
+        "make the computation itself cheaper",
     ),
     "launches": (
         """

@@ -333,8 +333,8 @@ _FIX_BY_FRAMEWORK = {
 
 
 def check_attribution(trace: HostTrace) -> Found:
-    """Time of devices that nothing links to an op, where there are ops: a program without a framework has none."""
-    if not trace.framework and len(events_of_kind(trace, K.RUNTIME_CALL)):
+    """Time of devices that nothing links to an op, where there may be ops: Nsight records programs that have none."""
+    if trace.recorder == "nsight" and not trace.framework:
         return UNTOLD
     found = shares(trace)
     graphs, lost = found.time_ps[HowKnown.WHOLE_GRAPH], found.time_ps[HowKnown.NONE] - found.early_ps

@@ -265,6 +265,7 @@ def _find_copies_out(context: Context) -> Finding | None:
         part_ms=time,
         evidence=f"for {context.percent(time):.1f} % of each step the device does nothing but copy to pageable (not"
         " pinned) memory of the host",
+        change="copy",
         unknown="how fast the same copies are to pinned memory was not measured",
         parts=("copy",),
         rows=(Row("overview", "copy", round(time, 3)),),

@@ -76,15 +76,6 @@ PATTERNS: dict[tuple[str, str], str] = {
 
 # Module and text with a framework's names in it.
 NAMES: dict[tuple[str, str], str] = {
-    (
-        "advice/rules/device_work.py",
-        "copy into pinned memory that is kept (cudaHostAlloc or cudaHostRegister, then cudaMemcpyAsync)",
-    ): "advice",
-    (
-        "advice/rules/device_work.py",
-        "move pages before they are needed, all at once: cudaMemPrefetchAsync(data, bytes, device, stream) before the"
-        " kernel, and back before the host reads",
-    ): "advice",
     ("advice/rules/words.py", "tf.function(jit_compile=True) fuses copies into neighbouring ops"): "advice",
     (
         "advice/rules/words.py",

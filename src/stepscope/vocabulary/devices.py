@@ -69,6 +69,9 @@ WAITS: tuple[KindRule, ...] = (
 # "Memcpy HtoD (Pinned -> Device)", "kind_src:pinned kind_dst:device size:4096"
 _MEMORY = Pattern(r".*(?:\(|kind_src:)(pinned|pageable)\b", re.IGNORECASE)
 _PAGEABLE = ("(pageable", "kind_src:pageable")
+# How CUDA is asked for pinned memory, and for pages of unified memory ahead of time.
+PINNED_COPY = "cudaHostAlloc or cudaHostRegister, then cudaMemcpyAsync"
+MOVES_PAGES = "cudaMemPrefetchAsync(data, bytes, device, stream)"
 _TO_PAGEABLE = ("-> pageable", "kind_dst:pageable")
 
 

@@ -15,6 +15,7 @@ from stepscope.analysis.advice.rules.words import FRAGMENTED, WORDS_OF_CLASS
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.report.looks import size_text
+from stepscope.vocabulary.devices import MOVES_PAGES, PINNED_COPY
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensor_cores import is_plain_product
 from stepscope.vocabulary.torch import fused_form
@@ -67,15 +68,15 @@ _PINNED_OUT: Actions = {
         "copy less back: compute on the device what the host makes of it",
     ),
     "": (
-        "copy into pinned memory that is kept (cudaHostAlloc or cudaHostRegister, then cudaMemcpyAsync)",
+        f"copy into pinned memory that is kept ({PINNED_COPY})",
         "copy less back: compute on the device what the host makes of it",
     ),
 }
 _PREFETCH: Actions = {
     "": (
-        "move pages before they are needed, all at once: cudaMemPrefetchAsync(data, bytes, device, stream) before the"
-        " kernel, and back before the host reads",
-        "or allocate by cudaMalloc, and copy",
+        f"move pages before they are needed, all at once: {MOVES_PAGES} before the kernel, and back before the host"
+        " reads",
+        "or allocate memory of the device, and copy",
     ),
 }
 _CHAINS: Actions = {

@@ -67,7 +67,9 @@ def _widget_class() -> Any:
         def __init__(self, site: KernelSite, title: str, window_ms: tuple[float, float] | None) -> None:
             params = {} if window_ms is None else {"begin": str(window_ms[0]), "end": str(window_ms[1])}
             kept = site.first_answers(window_ms)
-            super().__init__(title=title, page=_page(), rules=_rules(), params=params, kept=kept)
+            super().__init__(
+                title=title, page=_page(), rules=[rule._asdict() for rule in CATEGORY_RULES], params=params, kept=kept
+            )
             self._site = site
             self.on_msg(self._answer)
 
@@ -78,10 +80,6 @@ def _widget_class() -> Any:
                 self.send({"id": message.get("id"), "status": answer.status}, [answer.body])
 
     return Timeline
-
-
-def _rules() -> list[dict[str, Any]]:
-    return [rule._asdict() for rule in CATEGORY_RULES]
 
 
 def _page() -> str:

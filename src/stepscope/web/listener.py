@@ -104,7 +104,7 @@ class EvictingServer(TcpWSGIServer):  # type: ignore[misc]
         silent = [
             channel for channel in self.active_channels.values() if not (channel.requests or channel.total_outbufs_len)
         ]
-        for channel in sorted(silent, key=_last_sign)[:count]:
+        for channel in sorted(silent, key=lambda channel: float(channel.last_activity))[:count]:
             channel.handle_close()
 
     def stop(self) -> None:
@@ -219,7 +219,3 @@ def load_certificate(certificate: Path, key: Path | None) -> ssl.SSLContext:
         hint = "give --tls-cert and --tls-key as files in PEM form that belong together"
         raise UsageError(f"the certificate cannot be used: {error.strerror or error}", hint=hint) from error
     return context
-
-
-def _last_sign(channel: Any) -> float:
-    return float(channel.last_activity)

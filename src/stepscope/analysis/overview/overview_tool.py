@@ -676,7 +676,7 @@ def merge(partials: Sequence[HostPart]) -> OverviewReport:
         environment=session.environment,
         advice=advised.items,
         context=context,
-        missing=_missing(partials),
+        missing=tuple(dict.fromkeys(item for part in partials for item in part.environment.missing)),
         step_rows=_step_rows(session),
         profiling=max(filter(None, (part.profiling for part in partials)), key=lambda cost: cost.percent, default=None),
         account=account,
@@ -756,10 +756,6 @@ def _start_up_warning(partials: Sequence[HostPart]) -> Iterator[str]:
     if first is not None:
         calls = f"calls that happen once, above all `{first.name}` ({duration_text(first.longest_ms)})"
         yield f"{first.percent:.1f} % of the recording is {calls}: run a few steps before it starts"
-
-
-def _missing(partials: Sequence[HostPart]) -> tuple[Missing, ...]:
-    return tuple(dict.fromkeys(item for part in partials for item in part.environment.missing))
 
 
 def _rule_context(partials: Sequence[HostPart], session: SessionFigures) -> Context:

@@ -127,7 +127,7 @@ class _Sizes:
             sizes = sizes_of(trace.strings[row])
             for kept, size in (
                 (self._first, sizes[:1]),
-                (self._largest, sorted(filter(_has_rows, sizes), key=math.prod)),
+                (self._largest, sorted((size for size in sizes if len(size) > 1), key=math.prod)),
             ):
                 if size:
                     kept[row] = numbers.setdefault(size[-1], len(numbers))
@@ -148,10 +148,6 @@ class _Sizes:
         found = np.full(len(rows), -1, np.int64)
         found[np.searchsorted(rows, parent[inside[order]])] = size[order]  # of several the largest stays
         return found
-
-
-def _has_rows(size: Size) -> bool:
-    return len(size) > 1
 
 
 def _look_up(numbers: dict[int, int], texts: I64) -> I64:

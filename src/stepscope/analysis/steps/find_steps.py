@@ -274,11 +274,7 @@ def _find_usual_steps(trace: HostTrace) -> Mask:
 def count_warm_up_steps(trace: HostTrace) -> int:
     """How many of the first whole steps trace or compile, if the steps after them do not; and a first step counts that
     is much longer than any other, as libraries and devices start up in it."""
-    return trace.derived("warm-up", _count_warm_up_steps)
-
-
-def _count_warm_up_steps(trace: HostTrace) -> int:
-    return _count_compiling(trace) or int(starts_up(trace))
+    return trace.derived("warm-up", lambda each: _count_compiling(each) or int(starts_up(each)))
 
 
 def starts_up(trace: HostTrace) -> bool:

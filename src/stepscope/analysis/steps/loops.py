@@ -81,7 +81,7 @@ def _groups(trace: HostTrace, marks: I64) -> list[tuple[str, I64]]:
     types, place = np.unique(trace.events.type[marks], return_inverse=True)
     names = [without_numbers(name) for name in trace.strings.texts(trace.event_types.name[types])]
     first = dict(zip(reversed(names), reversed(types.tolist()), strict=True))
-    served = {stem: _is_served(trace, row) for stem, row in first.items()}
+    served = {stem: served_batch(trace.strings[trace.event_types.name[row]]) is not None for stem, row in first.items()}
     known = {name: at for at, name in enumerate(dict.fromkeys(_SERVED if served[name] else name for name in names))}
     of_type = np.array([known[_SERVED if served[name] else name] for name in names], np.int64)
     keys = of_type[place] * len(trace.lines) + trace.events.line[marks]
@@ -92,10 +92,6 @@ def _groups(trace: HostTrace, marks: I64) -> list[tuple[str, I64]]:
     for rows in np.split(order, bounds):
         found.append((stems[int(keys[rows[0]]) // len(trace.lines)], _outermost(trace, marks[rows])))
     return found
-
-
-def _is_served(trace: HostTrace, event_type: int) -> bool:
-    return served_batch(trace.strings[trace.event_types.name[event_type]]) is not None
 
 
 def _outermost(trace: HostTrace, rows: I64) -> I64:

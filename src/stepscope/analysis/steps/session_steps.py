@@ -254,15 +254,8 @@ def step_warnings(partials: Sequence[StepsOfHost], aligned: Aligned) -> tuple[st
         all_cut = cut == len(aligned.steps)
         lost = "but kept in the statistics: no step is complete" if all_cut else "and left out of the statistics"
         found.append(f"{steps} cut by the edge of the capture {lost}")
-    return tuple(
-        dict.fromkeys(
-            [*found, *_batches_said(taking), *_warn_of_loops(taking), *_warn_of_gaps(taking), *aligned.warnings]
-        )
-    )
-
-
-def _batches_said(hosts: Sequence[StepsOfHost]) -> list[str]:
-    return [text for host in hosts if (text := host.batches.sentence())]
+    found += [text for host in taking if (text := host.batches.sentence())]
+    return tuple(dict.fromkeys([*found, *_warn_of_loops(taking), *_warn_of_gaps(taking), *aligned.warnings]))
 
 
 def batches_a_step(hosts: Sequence[StepsOfHost]) -> int:

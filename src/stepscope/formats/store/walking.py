@@ -98,7 +98,7 @@ class Walker:
         entries = [entry for entry in sorted(entries, key=lambda entry: entry.name) if self._may_follow(entry)]
         self.folders.append(Folder(path, depth, tuple(entry for entry in entries if not entry.is_folder)))
         for entry in entries:
-            if entry.is_folder and not _is_skipped(entry.name):
+            if entry.is_folder and not entry.name.startswith(".") and entry.name not in SKIPPED_FOLDERS:
                 self._enqueue(rank, depth + 1, entry)
 
     def _may_follow(self, entry: Entry) -> bool:
@@ -152,7 +152,3 @@ def _holds(link: str, folder: str) -> bool:
     """Whether a link leads to a folder above another."""
     real, inner = os.path.realpath(link), os.path.realpath(folder)
     return real != inner and is_within(inner, (real,))
-
-
-def _is_skipped(name: str) -> bool:
-    return name.startswith(".") or name in SKIPPED_FOLDERS

@@ -81,7 +81,7 @@ def test_a_function_that_is_called_with_what_the_training_gives():
 def test_the_loop_that_calls_a_function_is_none_over_steps():
     said = {
         "$train.py:1 main @20 label loop=18 to=21": "xxxxxxx   ",
-        "$train.py:5 label @7 overlap loop=6 to=": "xxxxxxx   ",
+        "$train.py:5 label @7 overlap loop=6 carries=boxes to=": "xxxxxxx   ",
         "$train.py:9 overlap @10 to=": "xxxxxxx   ",
         "$train.py:1 main @21 backward loop=18 to=": "       xxx",
     }
@@ -89,5 +89,5 @@ def test_the_loop_that_calls_a_function_is_none_over_steps():
     line, every = threads_of(trace).main, 10 * MS * np.arange(STEPS)
     training = Spans.union(every + 7 * MS, every + 10 * MS)
 
-    assert loop_around(trace, line, "$train.py:9 overlap", training) == "line 6 of label (train.py)"
-    assert loop_around(trace, line, "$train.py:5 label", training) == ""
+    assert loop_around(trace, line, "$train.py:9 overlap", training) == ("line 6 of label (train.py)", "boxes")
+    assert loop_around(trace, line, "$train.py:5 label", training) == ("", "")

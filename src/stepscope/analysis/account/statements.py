@@ -136,9 +136,9 @@ def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | No
     return False if seen and is_known else None
 
 
-def loop_around(trace: HostTrace, line: int, frame: str, training: Spans) -> str:
+def loop_around(trace: HostTrace, line: int, frame: str, training: Spans) -> tuple[str, str]:
     """The nearest loop that calls a function, other than one in which the thread trains, as that over steps: `line 20
-    of assign (train.py)`; empty where none is known.
+    of assign (train.py)`, and what a round of it, with that call, needs of the one before; empty where none is known.
 
     Args:
         line: of the thread; frame: the function, as its frames are named.
@@ -153,9 +153,9 @@ def loop_around(trace: HostTrace, line: int, frame: str, training: Spans) -> str
         said = told[type_].said
         name, file, _ = place_of(said.frame)
         if said.loop and (file, said.loop) not in trains:
-            return f"line {said.loop} of {name} ({file})"
+            return f"line {said.loop} of {name} ({file})", said.carries
         front |= _callers(told, said.frame) - seen
-    return ""
+    return "", ""
 
 
 def takes_result(trace: HostTrace, line: int, frame: str, made: Spans) -> bool:

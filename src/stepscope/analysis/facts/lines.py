@@ -121,7 +121,8 @@ class LineFacts:
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
         loop: the nearest loop of the program that calls it, as `line 20 of assign (train.py)`, where it has none itself
-            and that is not over steps; empty otherwise.
+            and that is not over steps; empty otherwise; carries: what each round of that, or of its own, needs of the
+            one before, empty for nothing.
         library: the library's function that most samples of that line show furthest in; empty without one.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
@@ -156,6 +157,7 @@ class LineFacts:
     in_layer: bool = False
     statement: Statement | None = None
     loop: str = ""
+    carries: str = ""
     library: str = ""
     inside: str = ""
     of_parameters: float = 0.0
@@ -479,6 +481,8 @@ def _describe(
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     frame = trace.name_of((inner if owner == CODE_OF_MODULE else outer).frame)
     said = main_statement(trace, loop.line, trace.name_of(inner.frame), spans)
+    is_own = said is not None and bool(said.loop)
+    around, carries = loop_around(trace, loop.line, frame, training.spans)
     products = _products_of(trace, loop.line)
     calls_model = _calls_model(trace, _starting_in(trace, products, certain))
     feeds_next = _is_waited_for(trace, loop, spans) or (
@@ -502,7 +506,8 @@ def _describe(
         feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
         calls_model=calls_model,
         statement=said,
-        loop="" if said is not None and said.loop else loop_around(trace, loop.line, frame, training.spans),
+        loop="" if is_own else around,
+        carries=said.carries if said is not None and is_own else carries,
         library=_library_at(trace, loop, said),
     )
 

@@ -364,17 +364,16 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     at = f"line {said.loop}" if said is not None and said.loop else line.loop
     loop = f"the loop in {at}" if at else "its loop"
     few = line.often_size is not None and math.prod(line.often_size) <= _FEW_NUMBERS
-    if said is not None and said.carries:
-        wide = (
-            f"let each round of {loop} work on all rows at once, of all calls of {line.name}: a round needs"
-            f" `{said.carries}` of the one before, but other rows do not; now it starts {names} {times} a step on few"
-            " numbers each"
-        )
+    if line.carries:
+        needs = f"a round needs `{line.carries}` of the one before; now it starts {names} {times} a step"
         if not few and context.framework in _ROUNDS:
-            needs = f"each needs `{said.carries}` of the one before; now it starts {names} {times} a step"
             return (f"run all rounds of {loop} in one compiled program, {_ROUNDS[context.framework]}: {needs}",)
+        wide = (
+            f"let each round of {loop} work on several rows at once, of all calls of {line.name}, or such as several"
+            f" environments or sequences: {needs}"
+        )
         plain = f"or compute on Python numbers or NumPy in {line.name} (.tolist() before it), which starts no ops"
-        return (wide, plain) if few else ()
+        return (wide, plain) if few else (wide,) if line.loop else ()
     on = f" on {' x '.join(map(str, line.often_size))}" if line.often_size else ""
     unless = "" if said is not None and said.loop else ", if they are independent"
     around = ", with any loops around it," if at else ""

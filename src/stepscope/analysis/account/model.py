@@ -78,7 +78,7 @@ def usual_steps(trace: HostTrace, graph: Graph) -> I64:
 
 
 def median_step(trace: HostTrace, graph: Graph) -> int:
-    """The step that stands for the others: the median of the usual steps, the shorter of two in the middle.
+    """The step that stands for the others, found once: the median of the usual steps, the shorter of two in the middle.
 
     Where long steps take most of the time and recur, as where workers deliver several batches at once and then none for
     long, or where a function is compiled again, the step in which half of the time has passed, in the order of length:
@@ -86,6 +86,10 @@ def median_step(trace: HostTrace, graph: Graph) -> int:
     Long steps that do not recur are stalls: they stand apart, and the account is of a usual step.  So does a first step
     that is longer than any other: it starts things up.
     """
+    return trace.derived("median step", lambda host: _median_step(host, graph))
+
+
+def _median_step(trace: HostTrace, graph: Graph) -> int:
     steps = usual_steps(trace, graph)
     length = steps_of(trace).length_ps[graph.steps[steps]]
     if len(steps) > 1 and length[0] > OUTLIER * length[1:].max():
@@ -119,13 +123,17 @@ def _most_alike(trace: HostTrace, graph: Graph, steps: I64, middle: int) -> int:
     if len(near) <= 2:  # of two neither is more like both
         return middle
     shares, own = shares_of(trace, graph), graph.own_ps.astype(np.float64)
-    looked_at = (steps, *(steps[[each]] for each in (middle, *near.tolist())))
-    spent = [spent_on(graph, shares, each, graph.start_ps, graph.end_ps, own) for each in looked_at]
-    mean, *ours = (each / max(float(each.sum()), 1.0) for each in spent)
-    off = [np.abs(each - mean) for each in ours]
-    if off[0].max() < LEAST_PERCENT / 100:
+
+    def portions(some: I64) -> F64:
+        spent = spent_on(graph, shares, some, graph.start_ps, graph.end_ps, own)
+        return spent / max(float(spent.sum()), 1.0)
+
+    mean = portions(steps)
+    off = np.abs(portions(steps[[middle]]) - mean)
+    if off.max() < LEAST_PERCENT / 100:
         return middle
-    return int([middle, *near.tolist()][int(np.argmin([each.sum() for each in off]))])
+    others = [np.abs(portions(steps[[each]]) - mean).sum() for each in near.tolist()]
+    return int([middle, *near.tolist()][int(np.argmin([off.sum(), *others]))])
 
 
 def _recurs(places: I64, count: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,6 +65,7 @@ SORTS = {
     "B": Sort(K.BACKWARD, "autograd::engine::evaluate_function: MmBackward0", "Sequence number"),
     "V": Sort(K.COPY_HOST_TO_DEVICE_CALL, "DevicePut"),
 }
+MOST_FILES = 16  # may only fall
 DRAWN: dict[str, tuple[str, str, float | None]] = {
     "waits of unknown cause": (
         """
@@ -272,6 +274,27 @@ def test_what_a_rule_says_of_a_picture(name: str) -> None:
     picture, kind, speedup = DRAWN[name]
 
     assert advice_of(draw(picture, SORTS))[0] == (kind, speedup)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_rules_of_the_files_that_are_not_asked_have_nothing_to_say(name: str) -> None:
+    context = context_of(draw(DRAWN[name][0], SORTS))
+    asked = {rule.id for rule in own_rules(context)}
+
+    assert [rule.id for rule in own_rules() if rule.id not in asked and rule(context) is not None] == []
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_from_facts_to_advice_few_files_are_visited(name: str) -> None:
+    """A person who asks where a sentence comes from reads these."""
+    context = context_of(draw(DRAWN[name][0], SORTS))
+    advise(context)  # what is imported on first use is no visit
+    visited: set[str] = set()
+    sys.setprofile(lambda frame, event, _: visited.add(frame.f_code.co_filename) if event == "call" else None)
+    advise(context)
+    sys.setprofile(None)
+
+    assert len([file for file in visited if "stepscope/analysis/" in file]) <= MOST_FILES
 
 
 # -- what samples are made of --------------------------------------------------------------------------------------

@@ -8,9 +8,17 @@ import pytest
 from draw import draw
 from reporting import context_of
 
-from stepscope.analysis.advice.actions import Beside, Named, most_beside, order_actions, place_actions
+from stepscope.analysis.advice.actions import (
+    Beside,
+    Named,
+    most_beside,
+    name_interval,
+    order_actions,
+    place_actions,
+)
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import Gain
+from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.trace.program_facts import OpThreads
 
 ACTIONS = (Beside("use workers"), "do it once, before training")
@@ -36,11 +44,11 @@ def test_no_more_than_the_free_cores(cores: int | None, used: float | None, most
 
 def test_what_cannot_help_here_is_not_said_and_the_first_action_has_its_own_gain() -> None:
     actions, gain = place_actions(on_cores(2, 1.95), ACTIONS, GAIN, 8.0)
-    assert actions == ("do it once, before training: up to 5x",)
+    assert actions == ("do it once, before training: up to 6.7x",)
     assert (gain.then_ms, gain.least_ms, gain.most_ms) == (2.0, 1.5, 6.0)
 
     actions, _ = place_actions(on_cores(2, 1.25), ACTIONS, GAIN, 8.0)
-    assert actions == ("do it once, before training: up to 5x", "use workers: at most 1.6x on these 2 cores")
+    assert actions == ("do it once, before training: up to 6.7x", "use workers: at most 1.6x on these 2 cores")
 
 
 def test_where_cores_are_free_workers_come_first() -> None:
@@ -64,4 +72,36 @@ def test_what_the_recording_shows_to_be_done_comes_first() -> None:
     actions = (*ACTIONS, Named("parse that text once"), ACTIONS[1])
 
     assert order_actions(actions) == ("parse that text once", *ACTIONS)
-    assert place_actions(on_cores(16, 1.0), actions, GAIN, 8.0)[0][0] == "parse that text once: up to 5x"
+    assert place_actions(on_cores(16, 1.0), actions, GAIN, 8.0)[0][0] == "parse that text once: up to 6.7x"
+
+
+def test_without_an_upper_end_cheaper_work_gains_no_named_most() -> None:
+    open_end = replace(GAIN, least_ms=0.0)
+
+    assert place_actions(on_cores(2, 1.95), ACTIONS, open_end, 8.0)[0] == ("do it once, before training",)
+
+
+def rarely(*actions: str) -> Advice:
+    """Advice on 6 of 10 ms."""
+    gain = Gain(10.0, 4.0, "", 3.0, 5.0)
+    return gain.advice(
+        rule="line", kind="python_overhead", title="", evidence="", actions=actions, tool="", confidence=0.8
+    )
+
+
+def test_doing_it_every_so_many_steps_has_a_number_and_keeps_a_twentieth() -> None:
+    found = name_interval(rarely("log every N steps", "log less"))
+
+    assert found.actions == ("log every 20 steps", "log less")
+    assert (found.predicted_step_time_ms, found.predicted_speedup) == (4.3, 2.33)
+
+
+def test_of_an_action_that_is_not_the_first_it_is_said_beside_it() -> None:
+    found = name_interval(rarely("log less", "or log every N steps"))
+
+    assert found.actions == ("log less", "or log every 20 steps: about 2.33x faster")
+    assert found.predicted_speedup == 2.5
+
+
+def test_what_runs_in_each_fourth_step_now_has_to_run_in_each_eightieth() -> None:
+    assert name_interval(rarely("collect every N steps"), every=4.0).actions == ("collect every 80 steps",)

@@ -175,14 +175,14 @@ DRAWN: dict[str, tuple[str, str, float | None]] = {
         host main | M0--------M1--------
         host main | a---p-----a---p-----
         """,
-        "python_overhead", 2.5,
+        "python_overhead", 2.33,
     ),
     "Python between steps": (
         """
         host main | M0--      M1--      M2--
         host main | a---p-----a---p-----a---
         """,
-        "python_overhead", 2.5,
+        "python_overhead", 2.33,
     ),
     "collectives": (
         """

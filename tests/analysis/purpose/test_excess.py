@@ -331,7 +331,7 @@ def _of_table(rows_of_table: int, ids: int, tied: bool = False) -> Mapping[str, 
 @pytest.mark.parametrize(
     ("sorts", "expected"),
     [
-        (_of_table(100_000, 10), [("whole_table", 8.0)]),
+        (_of_table(100_000, 10), [("whole_table", 9.0)]),
         (_of_table(100_000, 80_000), []),
         (_of_table(1000, 10), []),
         (_of_table(100_000, 10, tied=True), []),

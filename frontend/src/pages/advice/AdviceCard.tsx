@@ -98,6 +98,9 @@ function times(factor: number): string {
 const WIDE = 2.5;
 const NARROW = 1.15;
 
+/** Without an upper end the lower one is said, if it is a gain at all; as the terminal does. */
+const LEAST_GAIN = 1.03;
+
 function rangeText(least: number, most: number | null): string {
   if (most === null || most > WIDE * least) return `at least ${times(least)}×`;
   return most < NARROW * least ? "" : `likely ${times(least)}× to ${times(most)}×`;
@@ -127,13 +130,15 @@ export function isMachineBusy(verdict: string): boolean {
 /** Times of a busy machine would not shrink in proportion, and are left out. */
 function Gain({ advice, isBusy }: { advice: Advice; isBusy: boolean }) {
   if (advice.measured) return <MeasuredGain measured={advice.measured} />;
-  const { predicted_speedup: gain, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
+  const { predicted_speedup: replayed, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
+  const isLeast = replayed !== null && least !== null && most === null && (replayed <= least || least >= LEAST_GAIN);
+  const gain = isLeast ? least : replayed;
   if (gain === null && advice.class !== "none" && fact("steps_source") === "none") {
     return <p class="gain muted minor">gain not predicted: no steps were recorded</p>;
   }
   if (gain === null || gain <= 1) return null;
-  const [now, then] = [advice.step_time_ms, advice.predicted_step_time_ms];
-  const isLeast = least !== null && most === null && gain <= least;
+  const now = advice.step_time_ms;
+  const then = isLeast && now !== null ? now / gain : advice.predicted_step_time_ms;
   const how = isLeast ? "at least" : "about";
   const isOne = least !== null && most !== null && times(least) === times(gain) && times(most) === times(gain);
   const hasRange = least !== null && !isLeast && !isOne;

@@ -192,6 +192,13 @@ class StepAccount:
         return replace(shown, ps=ps, culprit=culprit, idle_ps=idle, gain_ps=gain, known_ps=None)
 
     @property
+    def gained_ps(self) -> int:
+        """The step that gains are told of: the mean of all where that is a far longer or shorter one, as a person
+        measures that."""
+        is_far = not self.is_median or self.mean_ps > OUTLIER * self.step_ps
+        return self.mean_ps if self.mean_ps and is_far else self.step_ps
+
+    @property
     def idle_ps(self) -> int | None:
         """The part of it in which no device works; None on a host without devices."""
         known = [row.idle_ps for row in self.rows if row.idle_ps is not None]

@@ -44,6 +44,7 @@ _MOST_OF_STEP = 0.5  # where a change leaves more than this, what is left is int
 _WIDEST = 2.5  # between the ends of a range: beyond, the upper end of a gain says nothing that one could plan with
 WIDE = 1.6  # between the ends of a range: from here on the reader is told what narrows it
 _WAITS_FOR_CORE = Cause.CONTENTION.name.lower()
+_GROWN, _STEADILY, _SEVERAL = 1.2, 0.8, 8  # times, rank correlation and steps by which savings grow; judgement
 _ERRORS = 1.28  # standard errors of a mean to either side, which hold it in 80 of 100 cases
 
 
@@ -332,8 +333,10 @@ def range_after(
         choose(end, _change_at_rate(now, then, by)) for choose, end, by in ((min, least, often), (max, most, rare))
     )
     off = doubt if on_device else max(doubt, usual_error(now, then))
-    least, most = min(min(least, then) - doubt, then - off), max(max(most, then) + doubt, then + off)
-    least = 0.0 if most > _WIDEST * least else least
+    # The error is of a step as slow as these are on average; what is saved of a faster one is less.
+    usually_most = _change_at_rate(now, then + off, 1.0 if on_device else _least_saved(before - usual))
+    least, most = min(min(least, then) - doubt, then - off), max(max(most, then) + doubt, usually_most)
+    least = 0.0 if most > _WIDEST * least or grows(before - usual) else least
     return round(most if then <= off and most < now else then), max(round(least), 0), round(most)
 
 
@@ -357,6 +360,31 @@ def rates_of(saved: I64) -> tuple[float, float]:
         for shape, side in ((events, -1), (events + 1.0, 1))
     )
     return float(low), float(high)
+
+
+def _least_saved(saved: I64) -> float:
+    """What the tenth of the steps that save least saves, as a share of the mean; 1 where that is less than half, as
+    some steps do without (see `rates_of`), and for few steps."""
+    if len(saved) < _SEVERAL or saved.sum() <= 0:
+        return 1.0
+    share = float(np.quantile(saved, 0.1)) / float(saved.mean())
+    return share if share >= 0.5 else 1.0
+
+
+def grows(saved: I64) -> bool:
+    """Whether what a change saves grows from step to step, as a metric over all batches so far does: later steps than
+    those that were recorded gain more.
+
+    Args:
+        saved: int64 of shape (steps,), in the order of time.
+    """
+    if len(saved) < _SEVERAL or saved.sum() <= 0:
+        return False
+    quarter = len(saved) // 4
+    first, last = (median(each) for each in (saved[:quarter], saved[-quarter:]))
+    rank = np.argsort(np.argsort(saved, kind="stable"), kind="stable")
+    together = np.corrcoef(rank, np.arange(len(saved)))[0, 1]
+    return bool(last >= _GROWN * max(first, 1.0) and together >= _STEADILY)
 
 
 def _change_at_rate(now: float, then: float, rate: float) -> float:

@@ -16,7 +16,9 @@ from dataclasses import replace
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import Gain
+from stepscope.analysis.advice.items import Advice, describe_speedup
 
+_EVERY, _N = "every N steps", 20  # one in as many leaves 5 % of what it costs: less than steps differ
 _WORTH_SAYING = 1.05  # times as fast: 3 % is the least gain that is advised, and starting workers costs as much again
 _AS_GOOD = 0.9  # of what less work gives: then workers come first, as they need no change of the work itself
 _CORE = 1.0  # what the loop's thread keeps busy while it makes its input
@@ -85,7 +87,7 @@ def place_actions(
             gain, then_ms=max(gain.then_ms, least_ms), most_ms=_at_least(gain, least_ms)
         )
     beside = beside if most >= _WORTH_SAYING else []
-    said = f"{cheaper[0]}: up to {whole:.2g}x"
+    said = cheaper[0] + (f": up to {gain.now_ms / gain.least_ms:.2g}x" if gain.least_ms else "")
     first = Named(said) if isinstance(cheaper[0], Named) else said
     half_ms = (gain.now_ms + gain.then_ms) / 2  # how much cheaper it gets, no recording shows
     return (first, *cheaper[1:], *beside), replace(gain, most_ms=_at_least(gain, half_ms))
@@ -93,3 +95,30 @@ def place_actions(
 
 def _at_least(gain: Gain, ms: float) -> float:
     return max(gain.most_ms or ms, ms)
+
+
+def name_interval(advice: Advice, every: float = 1.0) -> Advice:
+    """The advice with a number for N in "every N steps", and what each of these actions gives; that of the first action
+    is the gain of the advice.
+
+    Args:
+        every: how many steps lie from one time to the next now.
+    """
+    rare = [_EVERY in action for action in advice.actions]
+    if not any(rare):
+        return advice
+    number = round(_N * max(every, 1.0))
+    actions = tuple(action.replace(_EVERY, f"every {number} steps") for action in advice.actions)
+    now, then = advice.step_time_ms, advice.predicted_step_time_ms
+    if not now or then is None:
+        return replace(advice, actions=actions)
+    ends = (then, advice.least_step_time_ms, advice.most_step_time_ms)
+    left, least, most = (each if not each else round(each + (now - each) / _N, 6) for each in ends)
+    seldom = replace(
+        advice, predicted_step_time_ms=left, least_step_time_ms=least, most_step_time_ms=most,
+        predicted_speedup=round(now / left, 2) if left else None,
+        reasoning=f"{advice.reasoning}; with N = {number}, {left:.2f} ms",
+    )  # fmt: skip
+    gain = describe_speedup(seldom.predicted_speedup or 1.0, *(seldom.speedup_range or (None, None)))[0]
+    said = (f"{each}: {gain}" if is_rare else each for each, is_rare in zip(actions[1:], rare[1:], strict=True))
+    return replace(seldom if rare[0] else advice, actions=(actions[0], *said))

@@ -84,15 +84,18 @@ def predict_change(context: Context, change: str, part_ms: float, what: str) -> 
     if found.why_not is not None:
         return predict_nothing(context, part_ms, found.why_not)
     own_ps, other = _slowest_other(context, change)
-    now, then = found.now_ps / MS, min(max(found.then_ps, own_ps), found.now_ps) / MS
+    account = context.account
+    is_mean = account is not None and account.gained_ps != account.step_ps
+    scale = account.gained_ps / max(found.now_ps, 1) / MS if account is not None and is_mean else 1.0 / MS
+    now, then = scale * found.now_ps, scale * min(max(found.then_ps, own_ps), found.now_ps)
     then_text = f"{'at most ' * found.is_most}{then:.2f} ms"
-    step = "the median step" if context.account is None or context.account.is_median else "a long step"
+    step = "the mean of all steps" if is_mean else "the median step"
     text = f"{now:.2f} -> {then_text} in {step} without {what}; {'; '.join(found.reasons)}"
     if own_ps > found.then_ps:
         text += f"; {other} sets the pace then, whose own work takes so long"
     elif sum(host.rank is not None for host in context.hosts) > 1:
         text += "; the rank that sets the pace was replayed alone, with its waits for others as recorded"
-    least, most = (max(each, own_ps) / MS for each in (found.least_ps, found.most_ps))
+    least, most = (scale * max(each, own_ps) for each in (found.least_ps, found.most_ps))
     return Gain(now, then, text, least, most, part_ms=part_ms, change=change)
 
 

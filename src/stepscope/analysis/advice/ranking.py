@@ -9,6 +9,7 @@ from dataclasses import replace
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.account_text import (
     CAUSES_OF_CLASS,
+    VERDICT_OF_CAUSE,
     FirstChange,
     cause_sentence,
     cause_words,
@@ -23,10 +24,10 @@ from stepscope.analysis.account.account_text import (
 )
 from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES
-from stepscope.analysis.advice.actions import Named
+from stepscope.analysis.advice.actions import Named, name_interval
 from stepscope.analysis.advice.by_work import act_on_host_function, act_on_work
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.items import Advice, Row
+from stepscope.analysis.advice.items import Advice, Row, plain_name
 from stepscope.analysis.advice.registry import rules as all_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
@@ -126,9 +127,9 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
-        kept = [
-            _explain_other_savings(_scale_to_step(advice, account.step_ps / MS), context, account) for advice in kept
-        ]
+        whole_ms = account.gained_ps / MS
+        kept = [_explain_other_savings(_scale_to_step(advice, whole_ms), context, account) for advice in kept]
+        kept = [name_interval(advice, _steps_between(context, advice)) for advice in kept]
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
     kept, verdict = _say_outside_first(context, kept, verdict)
     growing = any(host.growth is not None for host in context.hosts)
@@ -345,6 +346,8 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return UNKNOWN
     change = None if first is None else FirstChange(_causes_in(context, first), first.gain_percent)
     verdict = judge_account(context.account, change)
+    if first is not None and (state := _state_of_change(context, first, verdict)) is not None:
+        return state
     if first is not None and verdict.cause == "host_compute" and _is_in_tiny_ops(context, first):
         words = (cause_words("host_compute"), "computation in tiny ops")
         evidence = (*(each.replace(*words) for each in verdict.evidence[:1]), *verdict.evidence[1:])
@@ -358,6 +361,46 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return verdict
     said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
     return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
+
+
+# What computes on the host may do it for another end: the batch, a file, or only to be started.  What the time of the
+# first advice is spent on then, in words that follow its share.
+_STATES = {
+    "input": "making the batch", "launch": "starting small pieces of work", "checkpoint": "saving or restoring state",
+    "python": "Python and what it calls", "transfer": "copying data in", "sync": "reading values one by one",
+}  # fmt: skip
+
+
+def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdict | None:
+    """The first advice said as a state, where the account has its time as computation of the host, and it takes half as
+    long as what else computes; None elsewhere."""
+    account, cause = context.account, causes_of_class(first.kind)[0]
+    if account is None or context.has_device or verdict.cause != "host_compute" or cause not in _STATES:
+        return None
+    if first.change in CAUSES:  # which the account has counted
+        return None
+    line = context.line(first.change)
+    if line is not None:
+        cause = "launch" if line.starts_small_work else cause
+        if cause == "launch" and line.share("python") >= _MOST_OF:
+            cause = "python"
+        if cause == "launch" and not line.starts_small_work:
+            return None
+    part_ms = first.part_ms or 0.0 if line is None else line.own_ps / MS / context.quiet
+    share, computes = context.percent(part_ms), context.percent(context.cause_ms("host_compute"))
+    inside = share * line.share("host_compute") if line is not None else share
+    if share < max(LARGE_SHARE, (computes - inside) / 2) or (first.gain_percent or share) < LARGE_SHARE:
+        return None
+    name = VERDICT_OF_CAUSE[cause]
+    where = f", in `{plain_name(first.culprit.name)}`" if first.culprit is not None and first.culprit.file else ""
+    said = f"{share:.1f} % of {account.each_step} is {_STATES[cause]}"
+    busy, also, _ = verdict.sentence.partition("; of the rest, ")
+    label = name.replace("_", "-")
+    if also:
+        said = f"{busy.replace('compute-bound', label)}{also}{share:.1f} % is {_STATES[cause]}"
+    else:
+        said = f"{label}: {said}{where}"
+    return replace(verdict, name=name, share_percent=round(share, 4), sentence=said)
 
 
 def _is_in_tiny_ops(context: Context, first: Advice) -> bool:
@@ -443,6 +486,17 @@ def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
         least_step_time_ms=least,
         most_step_time_ms=most,
     )
+
+
+def _steps_between(context: Context, advice: Advice) -> float:
+    """How many steps lie from one time to the next of an advice: 1 where each has it, or nothing tells."""
+    line, account = context.line(advice.change), context.account
+    if line is not None and line.calls:
+        return max(1.0 / line.calls, 1.0)
+    again = account.long_steps if account is not None else None
+    if account is None or again is None or again.cause not in _causes_in(context, advice):
+        return 1.0
+    return account.steps / max(len(again.numbers), 1)
 
 
 def _contention(context: Context) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from stepscope.analysis.account.stretches import time_of_loop
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.factors import (
     IN_16_BITS,
-    IN_32_BITS,
+    estimate_32_bits,
     estimate_attention,
     estimate_fused,
     estimate_update,
@@ -37,6 +37,7 @@ from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON,
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
 from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, Excess, excesses_of
+from stepscope.analysis.resources.counters import cores_used
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -69,6 +70,7 @@ UNEXPLAINED = (
     "unexplained"  # what was not recorded, removed: no advice, but the most that any other change competes with
 )
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
+_HAD_CORES = 0.9  # of the time that its threads seem to work: that of programs on a quiet machine is 0.95 to 1.03
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 
 
@@ -107,16 +109,28 @@ def _changes(trace: HostTrace) -> Changes | None:
         ops = _ops_left_out(trace) | {each.kind: (each.rows, each.keeps, each.keeps) for each in excesses_of(trace)}
         found |= {name: _drop_pauses(trace, *ops[name], found[name]) for name in ops.keys() & found.keys()}
         found |= {each.kind: _leave_out(trace, each, found.get(each.kind)) for each in excesses_of(trace)}
+        if _lacks_cores(model):
+            found = {name: each and replace(each, least_ps=0) for name, each in found.items()}
     linked = bool((model.graph.edges.kind == EdgeKind.LAUNCH).any())
     return Changes({name: each for name, each in found.items() if each is not None}, None, linked)
+
+
+def _lacks_cores(model: StepModel) -> bool:
+    """Whether several threads of the program seem to work for clearly longer than the process had cores: what each of
+    them waited for one was not recorded, so that what a change leaves may take far less than it did."""
+    graph, used = model.graph, cores_used(model.trace)
+    inside = np.isin(graph.step, model.steps) & (graph.line >= 0)
+    seems = float(graph.own_ps[inside].sum() / max(graph.recorded_step_ps[model.steps].sum(), 1))
+    return used is not None and seems > 1.0 + LEAST and used < _HAD_CORES * seems
 
 
 def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float, float]]:
     """The ops that rows of the table leave out, what stays of them, and the least that may."""
     work = work_events_of(trace)
     named = {name: [work[each][0] for each in row.ops if each in work] for name, row in _OF_LOOP.items()}
-    kept = {"doubles": IN_32_BITS.usual, "extra": work_of(trace).usual_forward}
-    least = kept | {"doubles": IN_32_BITS.low}
+    halved = estimate_32_bits(trace, named.get("doubles", [np.empty(0, np.int64)])[0])
+    kept = {"doubles": halved.usual, "extra": work_of(trace).usual_forward}
+    least = kept | {"doubles": halved.low}
     return {
         name: (np.concatenate(rows), kept.get(name, 0.0), least.get(name, 0.0)) for name, rows in named.items() if rows
     }
@@ -309,7 +323,9 @@ def _changes_of_loop(model: StepModel, least: float) -> Iterator[tuple[str, list
     ops = {name: rows for name, (rows, _) in work.items()}
     ops["beside"] = ops_of_programs(model.trace, split_programs(work_of(model.trace))[1])
     ops["functions"] = _other_functions(model.trace, loop)
-    kept: dict[str, float | Uncertain] = {"doubles": IN_32_BITS}
+    kept: dict[str, float | Uncertain] = {}
+    if len(ops.get("doubles", ())):
+        kept["doubles"] = estimate_32_bits(model.trace, ops["doubles"])
     kept |= {"extra": work_of(model.trace).usual_forward, "last_pass": _one_pass(model.trace)}
     for name, row in _OF_LOOP.items():
         stretches = [loop.spans[each] for each in row.stretches]

@@ -15,8 +15,9 @@ from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.grouping import device_rows
 from stepscope.analysis.trace.program_facts import op_threads_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import F64, I64, distinct
-from stepscope.vocabulary.lookup import has_trait
+from stepscope.model.arrays import F64, I64, distinct, used_rows
+from stepscope.vocabulary.computing_ops import CONVOLVES, op_alone
+from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.traits import OpTrait
 
 # A quarter is four times the speed, the most that FlashAttention's authors state for the whole attention.
@@ -33,12 +34,15 @@ IN_16_BITS = Uncertain(
     " they wait for memory, and all of it where they are too small for either",
 )
 
-IN_32_BITS = Uncertain(
-    0.25,
-    0.5,
-    0.75,
+# Of ops that compute in 64 bits, the share of their time that is left in 32: least, usually, most.
+_IN_32_BITS = (0.25, 0.5, 0.75)
+_OF_ONEDNN = (0.09, 0.2, 0.3)  # of what oneDNN computes in 32 bits alone: convolutions, and products of TensorFlow
+_WHY_32_BITS = (
     "a processor's vectors and its memory hold twice as many numbers of 32 bits as of 64: ops take half the time (of"
-    " products 35 to 75 % were measured, of erf and log1p 4 and 13 %, of a whole step of JAX 30 %)",
+    " products 35 to 75 % were measured, of erf and log1p 4 and 13 %, of a whole step of JAX 30 %)"
+)
+_WHY_ONEDNN = (
+    "oneDNN computes convolutions, and products of TensorFlow, in 32 bits only, which took 9 to 28 % of the time"
 )
 
 
@@ -81,6 +85,23 @@ def _chain_lengths(trace: HostTrace, rows: I64) -> I64:
     found = np.empty(len(trace.events), np.int64)
     found[work[chosen]] = np.bincount(chain)[chain]
     return found[rows]
+
+
+def estimate_32_bits(trace: HostTrace, rows: I64) -> Uncertain:
+    """What ops in 64 bits take in 32.
+
+    Args:
+        rows: rows of events.
+    """
+    types, ps = trace.events.type[rows], trace.events.duration_ps[rows]
+    fast = has_trait(trace, types, OpTrait.MULTIPLIES) > 0
+    if trace.framework != "tensorflow":
+        kinds = used_rows(types, len(trace.event_types))
+        convolves = [CONVOLVES.fullmatch(op_alone(name)) is not None for name in type_names(trace, kinds)]
+        fast &= np.isin(types, kinds[np.array(convolves, np.bool_)])
+    share = float(ps[fast].sum()) / max(float(ps.sum()), 1.0)
+    low, usual, high = (share * one + (1.0 - share) * other for one, other in zip(_OF_ONEDNN, _IN_32_BITS, strict=True))
+    return Uncertain(low, usual, high, f"{_WHY_32_BITS}; {_WHY_ONEDNN}" if share >= 0.1 else _WHY_32_BITS)
 
 
 def estimate_attention(trace: HostTrace, rows: I64) -> Uncertain:

@@ -26,7 +26,7 @@ from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of, excesses_of
 from stepscope.analysis.purpose.purposes import purposes_of
 from stepscope.analysis.resources.counted_memory import growing_holder
-from stepscope.analysis.resources.counters import PROCESS_PERCENT, line_counters
+from stepscope.analysis.resources.counters import cores_used
 from stepscope.analysis.resources.memory_growth import Staying
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, starts_up
 from stepscope.analysis.steps.outside_steps import OutsideSteps, outside_steps
@@ -122,12 +122,6 @@ NEED_NO_ACCOUNT = (breakdown_of, work_of, stretches_of, purposes_of, device_fact
 NEED_ACCOUNT = (model_of, account_of, culprits_of)
 
 
-def _cores_used(trace: HostTrace) -> float | None:
-    """The mean of what a capture sampled of the process, 100 % for each core."""
-    found = [counter.value for counter in line_counters(trace) if counter.name == PROCESS_PERCENT]
-    return float(found[0].mean()) / 100 if found else None
-
-
 _FINDERS: dict[str, Callable[[HostTrace], Any]] = {
     "loop": loop_of,
     "work": work_of,
@@ -149,7 +143,7 @@ _FINDERS: dict[str, Callable[[HostTrace], Any]] = {
     "purposes": purposes_of,
     "excesses": excess_facts_of,
     "op_threads": op_threads_of,
-    "cores_used": _cores_used,
+    "cores_used": cores_used,
     "lines": lines_of,
     "is_one_function": is_one_function,
     "rival": rival_of,

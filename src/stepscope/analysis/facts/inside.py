@@ -257,6 +257,11 @@ _WORK = (
         is_avoidable=False,
     ),
     Work(
+        frozenset(),
+        frozenset({"gc.collect", "_xla_gc_callback"}),
+        "it collects garbage, as Python does by itself: leave it out, or do it every N steps",
+    ),
+    Work(
         frozenset({"ndimage", "_interpolation"}),
         frozenset({"spline_filter", "zoom", "affine_transform", "map_coordinates"}),
         "order=1 costs far less than the default 3; or do it once, before training",

@@ -45,6 +45,7 @@ from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
 from stepscope.analysis.facts.loop_events import is_read_by_op
 from stepscope.analysis.facts.work import (
     OPS_OF_A_PROGRAM,
+    SHORT_OP_PS,
     OpShare,
     module_of,
     sum_by_name,
@@ -187,6 +188,12 @@ class LineFacts:
         """Its time without contention."""
         return max(self.ps - self.causes.get("contention", 0), 0)
 
+    @property
+    def starts_small_work(self) -> bool:
+        """Whether it starts many ops, mostly too short to do more than start."""
+        calls = sum(op.calls for op in self.ops)
+        return self.starts >= _MANY and sum(op.total_ps for op in self.ops) < SHORT_OP_PS * calls
+
     def share(self, *causes: str) -> float:
         """The share of its time that some causes have, contention aside."""
         return sum(self.causes.get(cause, 0) for cause in causes) / self.own_ps if self.own_ps else 0.0
@@ -280,8 +287,8 @@ def _find_calls(
             continue
         facts = _describe(trace, loop, training, call, call)
         said, function = each.statement, facts.name.rpartition(" @")[0]
-        if work is None and (not said.called or facts.share("python", "input") < _COMPUTES):
-            continue
+        if work is None and (not said.called or facts.share("python", "input") < _COMPUTES or facts.starts >= _MANY):
+            continue  # Python between as many ops starts them
         name = said.called or f"{each.inside.partition('/')[0]}'s {each.inside.rpartition(' ')[2]}"
         if sleeps(said.called):  # nobody makes that cheaper: the function waits there
             found.append((replace(facts, name=function, file=said.file, line=said.line), call, training.spans))

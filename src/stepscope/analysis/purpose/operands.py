@@ -16,7 +16,7 @@ from stepscope.analysis.purpose.computing import Computing, computing_of, inside
 from stepscope.analysis.purpose.graphs import names_of_type
 from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.program_facts import parameters_of
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
@@ -271,8 +271,19 @@ def _update_of(
         return None
     # Several tables may have gradients: those whose ops write a tensor of this size.
     spreads &= _within(trace, work, spreads & _writes(trace, work, first))
-    rows = work.rows[(updates | spreads) & ~_within(trace, work, updates | spreads, itself=False)]
+    # Of a table that is read twice the gradients are added up, all rows of them; and a node gives its own back.
+    chosen = updates | spreads | (work.backward & first)
+    rows = work.rows[chosen & ~_within(trace, work, chosen, itself=False)]
+    rows = distinct(np.append(rows, _nodes_around(trace, work.rows[spreads])))
     return WholeTable(rows, min(reads / table[0], 1.0), (int(table[0]), int(table[1])), reads)
+
+
+def _nodes_around(trace: HostTrace, rows: I64) -> I64:
+    """The runs of autograd's nodes that some ops lie in: rows of events."""
+    nodes = np.zeros(len(trace.events), np.bool_)
+    nodes[passes_of(trace).rows] = True
+    found = enclosing_events(trace, nodes)[rows]
+    return distinct(found[found >= 0].astype(np.int64))
 
 
 def _is_of_table(sizes: tuple[Size, ...], table: Size) -> bool:

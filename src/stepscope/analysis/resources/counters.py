@@ -65,6 +65,12 @@ def _memory_counters(trace: HostTrace) -> list[Counter]:
     return found
 
 
+def cores_used(trace: HostTrace) -> float | None:
+    """How many cores the process kept busy: the mean of what a capture sampled; None where it sampled nothing."""
+    found = [counter.value for counter in line_counters(trace) if counter.name == PROCESS_PERCENT]
+    return float(found[0].mean()) / 100 if found else None
+
+
 def line_counters(trace: HostTrace) -> list[Counter]:
     """The counters that have lines of their own, without those of allocators."""
     return trace.derived("counters of lines", _line_counters)

@@ -233,7 +233,7 @@ def _find_doubles(context: Context) -> Finding | None:
         part_ms=time,
         evidence=f"{context.percent(time):.1f} % of each step computes in 64 bits (float64)",
         change="doubles",
-        without="half the time of ops in 64 bits",
+        without="what ops in 64 bits take beyond 32",
         parts=("doubles",),
     )
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stepscope.analysis.account.predict import usual_error
 from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
+from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.advice.rules.words import AT_ONCE, TINY_BATCH, WORDS_OF_CLASS
@@ -197,6 +199,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         kind="small_batch",
         title="Give each call more to compute",
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
+        gain=_start_once(context, part, part / repeats) if comes_again else None,
         unknown="ops of one size do not show how their time grows with the batch",
         is_indication=not comes_again and context.percent(context.cause_ms("host_compute")) > _MOST_PERCENT,
         parts=("starts",),
@@ -206,8 +209,34 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
     )
 
 
+def _start_once(context: Context, part_ms: float, kept_ms: float) -> Gain | None:
+    """The gain if what starts work is paid once, and what computes takes as long as now, all rounds together: at least
+    that, since larger ops compute no slower; None where that is little, as most is gained in what computes then.
+
+    Args:
+        part_ms: of starting work, per step; kept_ms: what is left of it.
+    """
+    now, then = context.period_ms, context.period_ms - part_ms + kept_ms
+    most = then + usual_error(now, then)
+    if 100.0 * (now - most) < LARGE_SHARE * now:
+        return None
+    text = f"{now:.2f} -> at most {most:.2f} ms where work is started once; what computes takes as long as now"
+    return Gain(now, most, text, 0.0, most, part_ms=part_ms)
+
+
+def _dispatching_python_ms(context: Context) -> float:
+    """Time per step of long Python of the framework in one function of the program: between ops that it dispatches."""
+    culprit = context.culprit("python")
+    return culprit.ps / MS if culprit is not None and culprit.inside else 0.0
+
+
 def _single_ops(context: Context, starts: float, part: float) -> Finding:
+    gain = None
+    if context.framework in ("jax", "tensorflow"):  # a graph of 2,000 small ops takes 0.15 us for each
+        whole = min(part + _dispatching_python_ms(context), context.cause_ms("launch", "python"))
+        gain = _start_once(context, max(whole, part), part / starts)
     return Finding(
+        gain=gain,
         part_ms=part,
         percent=100.0,
         id="eager.ops",

@@ -310,9 +310,10 @@ def _is_at(advice: Advice, line: Advice) -> bool:
 
 
 def _names(advice: Advice, line: Advice) -> bool:
-    """Whether an advice has the function of another as its culprit, and gains no more."""
-    known = advice.gain_percent is not None
-    return _is_at(advice, line) and not (known and _gain_ms(advice) > _gain_ms(line))
+    """Whether an advice has the function of another as its culprit, and gains no more, or says only how often that
+    starts something."""
+    gains_more = advice.gain_percent is not None and _gain_ms(advice) > _gain_ms(line)
+    return _is_at(advice, line) and (not gains_more or advice.kind == "small_batch")
 
 
 def _causes_in(context: Context, advice: Advice) -> tuple[str, ...]:

@@ -190,9 +190,8 @@ class LineFacts:
 
     @property
     def starts_small_work(self) -> bool:
-        """Whether it starts many ops, mostly too short to do more than start."""
-        calls = sum(op.calls for op in self.ops)
-        return self.starts >= _MANY and sum(op.total_ps for op in self.ops) < SHORT_OP_PS * calls
+        """Whether it starts many ops, each too short to do more than start."""
+        return self.starts >= _MANY and self.own_ps < SHORT_OP_PS * self.starts
 
     def share(self, *causes: str) -> float:
         """The share of its time that some causes have, contention aside."""

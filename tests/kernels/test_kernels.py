@@ -523,3 +523,10 @@ def test_chains_may_be_long() -> None:
 
     assert set(spread(label, list(range(-1, n - 1)), [-1] * n)) == {3}
     assert set(spread(label[::-1], [-1] * n, [*range(1, n), -1])) == {3}
+
+
+@given(st.lists(st.binary(min_size=1, max_size=6), unique=True, max_size=6), st.data())
+def test_texts_of_many_rows_are_those_of_each(table: list[bytes], data: st.DataObject) -> None:
+    strings = Strings.build([b"", *table])
+    rows = data.draw(st.lists(st.integers(-1, len(table))))
+    assert strings.texts(np.array(rows, np.int64)) == [strings[row] for row in rows]

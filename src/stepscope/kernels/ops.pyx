@@ -1,5 +1,6 @@
 """Loops over device work: climbing to the op that launched it, numbering pairs, adding up groups."""
 
+from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 from stepscope.kernels.growing cimport Growing, as_table, push
@@ -244,3 +245,25 @@ def find_types(
                 if not _is_word(blob[at]):
                     colon[i] = -1
                 at += 1
+
+
+def texts(const uint8_t[::1] blob, const int64_t[::1] offsets, const int64_t[::1] rows):
+    """Some texts of a table as a list; bytes that are not UTF-8 are replaced.
+
+    Args:
+        blob: uint8 of shape (bytes,); offsets: int64 of shape (texts + 1,), where each text is in them.
+        rows: int64 of shape (n,); -1 for the empty text.
+    """
+    cdef int64_t at, begin, size
+    cdef list found = [""] * rows.shape[0]
+    for at in range(rows.shape[0]):
+        if rows[at] == -1:
+            continue
+        if not 0 <= rows[at] < offsets.shape[0] - 1:
+            raise IndexError("there is no such text")
+        begin, size = offsets[rows[at]], offsets[rows[at] + 1] - offsets[rows[at]]
+        if not 0 <= begin <= begin + size <= blob.shape[0]:
+            raise IndexError("the text is not in the table")
+        if size > 0:
+            found[at] = PyUnicode_DecodeUTF8(<const char*>&blob[begin], size, "replace")
+    return found

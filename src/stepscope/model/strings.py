@@ -73,10 +73,8 @@ class Strings:
         return Strings(blob, np.concatenate([self.offsets, offsets])), rows
 
     def texts(self, rows: NDArray[np.integer]) -> list[str]:
-        """The texts of many rows, none of which is -1.  This is faster than one row at a time."""
-        view = self.blob.data
-        bounds = zip(self.offsets[rows].tolist(), self.offsets[rows + 1].tolist(), strict=True)
-        return [str(view[begin:end], "utf-8", "replace") for begin, end in bounds]
+        """The texts of many rows, empty for -1.  This is faster than one row at a time."""
+        return kernels.ops.texts(self.blob, self.offsets, rows.astype(np.int64, copy=False))
 
     def find_types(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Where texts of the form `scope/name:Type` have their colon and their last slash: int32 of the shape of `rows`

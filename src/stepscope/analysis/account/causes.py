@@ -192,8 +192,7 @@ def _is_of_python(trace: HostTrace) -> bool:
 
 
 def _holds_only_session(trace: HostTrace) -> bool:
-    of_session = select_thread_events(trace, events_of_kind(trace, *_OF_SESSION))
-    return len(of_session) == int(np.count_nonzero(is_thread_event(trace)))
+    return bool((is_any_kind(trace.events.kind, _OF_SESSION) | ~is_thread_event(trace)).all())
 
 
 def lacks_ops(trace: HostTrace) -> bool:

@@ -59,11 +59,11 @@ def _find_made(trace: HostTrace) -> dict[str, Made]:
     different = different[np.lexsort((type_of[different], shape_of[different], op_of[different]))]
     sizes = {shape: sizes_of(trace.strings[shape]) for shape in distinct(shape_of[different]).tolist() if shape > 0}
     found: dict[str, Made] = {}
-    columns = (column[different].tolist() for column in (op_of, shape_of, type_of))
-    for op, shape, data_type in zip(*columns, strict=True):
-        size = sizes.get(shape)
-        if op > 0 and size and data_type > 0:
-            made, name = Made(data_type, size[0]), trace.strings[op]
+    different = different[(op_of[different] > 0) & (type_of[different] > 0)]
+    columns = shape_of[different].tolist(), type_of[different].tolist()
+    for name, shape, data_type in zip(trace.strings.texts(op_of[different]), *columns, strict=True):
+        if size := sizes.get(shape):
+            made = Made(data_type, size[0])
             known = found.get(name)
             found[name] = made if known is None or math.prod(made.size) > math.prod(known.size) else known
     return found

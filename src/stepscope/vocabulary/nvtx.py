@@ -15,7 +15,9 @@ _DETAILS = Pattern(r", (?:seq|op_id|sizes|input_op_ids|trace_id) = .*")
 _COUNTED = Pattern(r"(?i)(?P<name>(?:train(?:ing)?[ _:.-]?)?(?:step|iter(?:ation)?)s?)[ _:#=.-]*(?P<number>\d{1,18})")
 _OF_OPS = (r"(?:aten|c10d|prims|torch|vision|xformers|flash_attn)\w*::", EventKind.OP, Trait.NONE)
 
-KINDS: tuple[KindRule, ...] = (_OF_OPS, *torch.ANNOTATION_KINDS)
+_OF_NCCL = (r"nccl(?:Comm(?:Init|Destroy|Finalize|Abort)|GetUniqueId)", EventKind.RUNTIME_CALL, Trait.NONE)
+
+KINDS: tuple[KindRule, ...] = (_OF_OPS, _OF_NCCL, *torch.ANNOTATION_KINDS)
 
 
 def split_range(text: str) -> tuple[str, int | None]:

@@ -300,7 +300,8 @@ def _name_culprit(
     rows = np.flatnonzero((causes == int(cause)) & ~silent)
     culprit = None if cause == Cause.CONTENTION else finder.culprit(rows, cause)
     if cause == Cause.UNKNOWN and silent.any():
-        culprit = finder.waiting_call(np.flatnonzero(silent)) or culprit
+        waits = finder.waiting_call(np.flatnonzero(silent))
+        culprit = waits if waits is not None and waits.ps >= (0 if culprit is None else culprit.ps) else culprit
     if culprit is not None and culprit.ps < (_MOST_OF if cause == Cause.UNKNOWN else _WORTH_NAMING) * row.ps:
         culprit = None  # it does not stand for the part
     return replace(row, culprit=culprit, gain_ps=None if model is None else gain_of_cause(model, cause))

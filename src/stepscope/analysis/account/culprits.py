@@ -545,7 +545,28 @@ class PieceFinder:
                 found = self._finder.computed_by(rows, self._main, _time_of_cause(self._trace, self._main, said))
             if found is not None:
                 return found
-        return self._finder.culprit(rows[self._covers(rows)] if cause == Cause.UNKNOWN else rows)
+        if cause != Cause.UNKNOWN:
+            return self._finder.culprit(rows)
+        return self._finder.culprit(rows[self._covers(rows)]) or self._between(rows)
+
+    def _between(self, rows: I64) -> Culprit | None:
+        """The calls before and after the longest time of the loop's thread in which nothing was recorded, where that is
+        most of some pieces; None elsewhere."""
+        own = rows[self._is_own[rows] & (self._event[rows] < 0)]
+        if not len(own):
+            return None
+        spans = Spans.union(self._start[own], self._start[own] + self._length[own])
+        longest = int(np.argmax(spans.end - spans.start))
+        start, end = int(spans.start[longest]), int(spans.end[longest])
+        events = self._trace.events
+        line = slice(int(self._trace.lines.event_begin[self._main]), int(self._trace.lines.event_end[self._main]))
+        starts, ends = events.start_ps[line], events.start_ps[line] + events.duration_ps[line]
+        before, after = np.flatnonzero(ends <= start), np.flatnonzero(starts >= end)
+        if end - start < _MOST_OF * int(self._length[rows].sum()) or not len(before) or not len(after):
+            return None
+        last, following = line.start + int(before[np.argmax(ends[before])]), line.start + int(after[0])
+        name = f"from {self._trace.name_of(last)} to {self._trace.name_of(following)}"
+        return Culprit(name, None, None, None, None, 1, end - start)
 
     def _covers(self, rows: I64) -> Mask:
         """Whether what was recorded goes on through each piece: what only comes next does not explain it."""

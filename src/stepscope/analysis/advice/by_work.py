@@ -86,6 +86,16 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
     return (_ON_HOST if is_torch else _CHEAPER,)
 
 
+def act_on_cause(context: Context, account: StepAccount, cause: str) -> tuple[str, ...]:
+    """The same of the part of a cause, where its name tells what is computed; empty elsewhere."""
+    culprit = next((row.culprit for row in account.rows if row.cause == cause), None)
+    place = _DEVICE if cause == "device_compute" else _HOST
+    names = [culprit.op or culprit.name] if culprit is not None else []
+    names += [str(op["name"]) for op in context.top_ops[:1]]
+    found = (work_actions(name, place, context.framework) for name in names)
+    return fit_actions(context.device_type, next(filter(None, found), ()))
+
+
 def work_actions(name: str, place: str, framework: str) -> tuple[str, ...]:
     """The actions for the kind of work of a name, on the host or a device; empty where none is known."""
     family = family_of(name)

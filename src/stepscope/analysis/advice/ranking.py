@@ -25,7 +25,7 @@ from stepscope.analysis.account.account_text import (
 from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES
 from stepscope.analysis.advice.actions import Named, name_interval
-from stepscope.analysis.advice.by_work import act_on_host_function, act_on_work
+from stepscope.analysis.advice.by_work import act_on_cause, act_on_host_function, act_on_work
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row, plain_name
 from stepscope.analysis.advice.registry import rules as all_rules
@@ -467,6 +467,8 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
     named = cause_words(limit)
     of_limit = [other.gain_percent for other in others if limit in _causes_in(context, other)]
     if not of_limit:
+        if context.account is not None and (known := act_on_cause(context, context.account, limit)):
+            return replace(first, actions=(*first.actions, f"for {named}: {known[0]}"))
         return replace(first, beside=f"Nothing known shortens {named} here. Next:")
     known = [gain for gain in of_limit if gain is not None]
     if first.gain_percent is None or len(known) < len(of_limit) or max(known) >= first.gain_percent:
@@ -900,7 +902,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return "Record again: what the devices do is missing"
     if not context.has_steps:
         found = _most_of_capture(account)
-        return _NO_STEPS if found is None else f"Shorten {found[0]}: it is {found[1]:.0f} % of the capture"
+        do = "Find out what runs" if row is not None and row.cause == "unknown" else "Shorten"
+        return _NO_STEPS if found is None else f"{do} {found[0]}: it is {found[1]:.0f} % of the capture"
     if account.rows[0].cause == CONTENTION:
         return "Nothing stands out, but the loop waits for a free core"
     if is_busy:

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from stepscope.analysis.account.account import account_of
+from stepscope.analysis.account.silence import silence_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.compiles import compiles_of
 from stepscope.analysis.steps.compiled import calls_of
@@ -21,10 +22,12 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thr
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_told_of
 from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest
-from stepscope.analysis.trace.spans import spans_of
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
 from stepscope.records import dataclass
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
 
 K = EventKind
 MS = 10**9  # picoseconds
@@ -114,13 +117,27 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     if not account.has_steps and len(work):
         once |= events.start_ps[rows] >= works.end[-1]
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
-    share, is_beside = min(account.percent(int(spent.sum())), 100.0), launch is not account.rows[0]
+    before_ps = 0 if account.has_steps else _silent_before_work(trace, rows)
+    share = min(account.percent(int(spent.sum()) + before_ps), 100.0)
+    longest = account.rows[0]  # what is silent before the first work is starting up, too
+    is_start = longest.cause == "unknown" and int(spent.sum()) + before_ps >= longest.ps - before_ps > 0
+    is_beside = launch is not longest and not is_start
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None
     most = rows[once & (name == np.argmax(spent))]
     name_of_most, most_ms = trace.name_of(int(most[0])), float(spent.max()) / MS
     calls_of_most = int(np.count_nonzero(once & (name == np.argmax(spent))))
     return FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
+
+
+def _silent_before_work(trace: HostTrace, calls: I64) -> int:
+    """For how long nothing says what the loop's thread does before a device works, or, where that was not recorded,
+    before the first call that launches something, in ps."""
+    launches = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
+    first = trace.events.start_ps[np.append(device_rows(trace), launches)]
+    if not len(first):
+        return 0
+    return int((silence_of(trace) & Spans.union(np.array([0]), np.array([int(first.min())]))).total)
 
 
 def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:

@@ -8,7 +8,7 @@ import numpy as np
 
 from stepscope.analysis.steps.host_steps import COMPUTES, WHOLE_STEP_SHARE, HostSteps, follow_device, unfinished_steps
 from stepscope.analysis.steps.loops import MarkedLoop, find_loops
-from stepscope.analysis.trace.columns import is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import forest, is_device_work, is_launched_before, spread_labels
 from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.program_runs import called_before, program_ops_elsewhere
@@ -55,6 +55,9 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])
     bounds = label_work(trace, label, line, start, end)
+    ops = events_of_kind(trace, EventKind.OP)
+    if len(ops) and len(marks) == 1 and not (label[ops] >= 0).any():
+        return None  # what a profiler begins as it stops: all ops of the program lie before
     names = _step_names(trace.strings.texts(trace.event_names(marks)), number.tolist())
     return HostSteps(
         source="markers",

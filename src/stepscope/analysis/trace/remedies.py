@@ -32,7 +32,7 @@ _CUPTI = "while the device works; on NVIDIA devices check that CUPTI can be foun
 
 HOST_ACTIVITY: Remedies = {
     "pytorch": "record with torch.profiler.profile(activities=[ProfilerActivity.CPU, ...])",
-    "nsight": "record calls and ranges of the host: nsys profile --trace=cuda,nvtx,osrt",
+    "nsight": "record calls, ranges and samples of the host: nsys profile --trace=cuda,nvtx,osrt --sample=process-tree",
     "own": "record with ProfilerOptions(host_tracer_level=2)",
     "": f"{_AGAIN}: this file shows nothing of the host",
 }

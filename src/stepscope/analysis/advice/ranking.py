@@ -836,16 +836,22 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
     perhaps = _remark_on(context, doubtful)
     known = next_to_unknown(account) if verdict.cause == "unknown" else None
     beside = [cause_sentence(account, known)] if known is not None else []
+    uneven = [found[1]] if (found := _uneven_hosts(context)) is not None else []
     visible = 1.0 - sum(hidden.values()) / 100.0
     return Advice(
         id="none",
         kind="none",
         title=_title_of_nothing(context, account, is_busy),
         # One reservation, the most useful one: the verdict has its own beside it.
-        evidence="; ".join((*verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
+        evidence="; ".join((*uneven, *verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
         predicted_speedup=None,
         actions=(
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
+            *(
+                ["see what it does beyond the others: stepscope compare RECORDING OF ANOTHER, and THIS"]
+                if uneven
+                else []
+            ),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
             *_order_next(context, account, _suggest_next(context, verdict)),
@@ -900,6 +906,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return "Record again: what its events mean is not known"
     if account.blindness is not None and row is not None and row.cause in ("unknown", "sync", "launch"):
         return "Record again: what the devices do is missing"
+    if (uneven := _uneven_hosts(context)) is not None:
+        return f"Find out why {uneven[0]} takes longer than the others"
     if not context.has_steps:
         found = _most_of_capture(account)
         do = "Find out what runs" if row is not None and row.cause == "unknown" else "Shorten"
@@ -916,6 +924,19 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if row is None or share < 100.0 * _MOST_OF:
         return "No single cause stands out"
     return f"Nothing known shortens {words_of_row(account, row)}"
+
+
+def _uneven_hosts(context: Context) -> tuple[str, str] | None:
+    """The host whose steps take longer than those of all others, and by how much, in words; None where none does."""
+    times = sorted(
+        (each.account.step_ps, each.host)
+        for each in context.hosts
+        if each.account is not None and each.account.has_steps
+    )
+    if len(times) < 2 or 100.0 * times[-1][0] < (100.0 + LARGE_SHARE) * times[-2][0]:
+        return None
+    (usual_ps, _), (most_ps, host) = times[-2:]
+    return host, f"{host} takes {most_ps / MS:,.2f} ms per step, the others at most {usual_ps / MS:,.2f}"
 
 
 def _most_of_capture(account: StepAccount) -> tuple[str, float] | None:

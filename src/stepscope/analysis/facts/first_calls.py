@@ -120,7 +120,11 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     before_ps = 0 if account.has_steps else _silent_before_work(trace, rows)
     share = min(account.percent(int(spent.sum()) + before_ps), 100.0)
     longest = account.rows[0]  # what is silent before the first work is starting up, too
-    is_start = longest.cause == "unknown" and int(spent.sum()) + before_ps >= longest.ps - before_ps > 0
+    is_start = (
+        longest.cause == "unknown"
+        and not account.is_silent
+        and int(spent.sum()) + before_ps >= longest.ps - before_ps > 0
+    )
     is_beside = launch is not longest and not is_start
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None

@@ -112,12 +112,20 @@ def _find(context: Context) -> Finding | None:
         change="overlap" if context.has_device else "last_pass" if passes > 1 else "communication",
         without="exposed communication",
         parts=("communication",),
-        actions=(actions[0], *_record_all_ranks(compared), *actions[1:]),
+        actions=(*_await_others(context), actions[0], *_record_all_ranks(compared), *actions[1:]),
         tool="distributed" if collectives else "",
         confidence=0.9 if many else 0.7,
         rows=(Row("overview", "communication", round(exposed, 3)),),
         intervals=_collective_intervals(context),
     )
+
+
+def _await_others(context: Context) -> Sequence[str]:
+    """What to look at first where most of the time only waits for other processes: larger messages do not shorten
+    that."""
+    if not any(0 < line.own_ps <= 2 * line.peers_ps for line in context.lines):
+        return ()
+    return ("look at the other ranks first, which come later: record them all, and see `stepscope distributed`",)
 
 
 def _collective_intervals(context: Context) -> tuple[Interval, ...]:

@@ -286,7 +286,8 @@ def _ops_that_wait(trace: HostTrace, cause: U8) -> I64:
     """Ops that read a value of a device for longer than a dispatch takes, and launch nothing: rows of events."""
     ops = events_of_kind(trace, K.OP) if is_device_work(trace).any() else np.empty(0, np.int64)
     ops = ops[has_trait(trace, trace.events.type[ops], CallTrait.READS_VALUE)]
-    return ops[(cause[ops] == int(Cause.HOST_COMPUTE)) & (forest(trace).extent_ps[ops] >= LONG_GAP_PS)]
+    found: I64 = ops[(cause[ops] == int(Cause.HOST_COMPUTE)) & (forest(trace).extent_ps[ops] >= LONG_GAP_PS)]
+    return found
 
 
 def _within_eager_ops(trace: HostTrace) -> I64:

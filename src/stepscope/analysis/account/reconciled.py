@@ -19,6 +19,8 @@ may be off.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from stepscope import kernels
@@ -42,7 +44,7 @@ _ON_DEVICES = (Cause.DEVICE_COMPUTE, Cause.COMMUNICATION, Cause.COPY, Cause.TRAN
 _OF_MESSAGES = (Cause.COMMUNICATION, Cause.DEVICE_COMPUTE, Cause.COPY, Cause.TRANSFER, Cause.INPUT)
 
 
-def _ways(yields: list[tuple[Cause, ...]], order: list[tuple[Cause, ...]]) -> tuple[U8, U8]:
+def _ways(yields: Sequence[tuple[Cause, ...]], order: Sequence[tuple[Cause, ...]]) -> tuple[U8, U8]:
     """Which causes give way in each manner of steps: uint8 of shape (manners, 16); and to which: (manners, n)."""
     table = np.zeros((len(yields), 16), np.uint8)
     for manner, causes in enumerate(yields):
@@ -53,7 +55,7 @@ def _ways(yields: list[tuple[Cause, ...]], order: list[tuple[Cause, ...]]) -> tu
 # Manners of steps: devices limit them, and messages fill them.
 _IS_LIMIT, _FILLED = 1, 2
 _TO_DEVICES = _ways(2 * [WHILE_IDLE, _OF_HOST], 2 * [_ON_DEVICES] + 2 * [_OF_MESSAGES])
-_TO_COMPUTING = _ways(2 * [(Cause.COMMUNICATION,)] + 2 * [()], 4 * [(Cause.DEVICE_COMPUTE,)])
+_TO_COMPUTING = _ways([(Cause.COMMUNICATION,), (Cause.COMMUNICATION,), (), ()], 4 * [(Cause.DEVICE_COMPUTE,)])
 
 
 def give_way(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8) -> tuple[Pieces, U8]:

@@ -170,7 +170,7 @@ def examine_run(
         warnings=(),
         partial=False,
         figures=figures,
-        findings=tuple(_find(figures, growths, marks)),
+        findings=tuple(_find_changes(figures, growths, marks)),
         rows=tuple(row for host, table in tables.items() for row in _thin_rows(host, table, start_s, marks)),
         marks=tuple(_mark_row(mark, start_s) for mark in marks),
         growth=tuple(_growth_rows(growths)),
@@ -270,7 +270,7 @@ def _growth_rows(growths: Mapping[str, Trend]) -> list[Row]:
     return rows
 
 
-def _find(figures: Row, growths: Mapping[str, Trend], marks: Sequence[Mapping[str, Any]]) -> list[str]:
+def _find_changes(figures: Row, growths: Mapping[str, Trend], marks: Sequence[Mapping[str, Any]]) -> list[str]:
     """What stands out, in sentences."""
     found = [
         *_describe_leaks(growths),

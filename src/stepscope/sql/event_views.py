@@ -43,7 +43,7 @@ def _row_numbers(trace: HostTrace, rows: I64 | slice) -> I64:
     return np.arange(len(trace.events)) if isinstance(rows, slice) else rows
 
 
-def _names(trace: HostTrace, rows: I64 | slice) -> pa.Array:
+def _event_names(trace: HostTrace, rows: I64 | slice) -> pa.Array:
     words = trace.derived("sql names", lambda host: texts_of_types(host, host.event_types.name))
     return texts(trace.events.type[rows], words)
 
@@ -94,7 +94,7 @@ def _event_columns(rows: Rows, what: str) -> tuple[ViewColumn, ...]:
             lambda trace, found: numbers(_row_numbers(trace, rows(found))),
         ),
         host_column(lambda trace, found: len(_row_numbers(trace, rows(found)))),
-        text("name", "its full name", lambda trace, found: _names(trace, rows(found)), Role.NAME),
+        text("name", "its full name", lambda trace, found: _event_names(trace, rows(found)), Role.NAME),
         text(
             "kind",
             "what it is, such as `op`, `python_call`, `runtime_call`, `kernel`, `copy_host_to_device`",

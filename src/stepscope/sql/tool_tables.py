@@ -42,11 +42,11 @@ def tables_of_report(tool: Tool, report: Report) -> dict[str, pa.Table]:
     for section in _tables(report):
         table = section if isinstance(section, Rows) else Rows(section.id, "", section.fields, (section.values,))
         arrow = make_arrow_table(table)
-        made |= dict.fromkeys(_names(tool, section.id, report), arrow)
+        made |= dict.fromkeys(_table_names(tool, section.id, report), arrow)
     return made
 
 
-def _names(tool: Tool, section: str, report: Report) -> list[str]:
+def _table_names(tool: Tool, section: str, report: Report) -> list[str]:
     names = [f"{tool.method}_{section.replace('-', '_')}"]
     if section == report.main_table().id and tool.method not in _VIEW_NAMES:
         names.append(tool.method)
@@ -64,7 +64,7 @@ def declared_report(tool: Tool) -> Report:
 def declared_tables() -> tuple[ToolTable, ...]:
     """The tables of all tools, in their order."""
     return tuple(
-        ToolTable(tuple(_names(tool, section.id, report)), tool.name, section.title, tuple(section.fields))
+        ToolTable(tuple(_table_names(tool, section.id, report)), tool.name, section.title, tuple(section.fields))
         for tool in all_tools()
         for report in [declared_report(tool)]
         for section in _tables(report)

@@ -314,7 +314,7 @@ def _account_without_culprits(trace: HostTrace) -> StepAccount | None:
     if found is None:
         return None
     pieces, cause = found.pieces_of_median()
-    rows = _rows(found.graph, pieces, cause, found.known_of_median())
+    rows = _list_rows(found.graph, pieces, cause, found.known_of_median())
     why_not = "no steps were found" if model is None else model.why_not
     usual, length = usual_steps(trace, found.graph), steps_of(trace).length_ps[found.graph.steps]
     spent = found.causes_ps()[usual]
@@ -412,7 +412,7 @@ def _sleeps(trace: HostTrace, found: EveryStep) -> bool:
     return asleep > _NEARLY_ALL * int((python.end_ps - python.start_ps).sum())
 
 
-def _rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[AccountRow]:
+def _list_rows(graph: Graph, pieces: Pieces, cause: U8, known_ps: I64) -> list[AccountRow]:
     total, idle = np.zeros(len(Cause), np.int64), idle_ps(graph, pieces)
     np.add.at(total, cause, pieces.end_ps - pieces.start_ps)
     order = [each for each in np.argsort(-total, kind="stable").tolist() if total[each] > 0]

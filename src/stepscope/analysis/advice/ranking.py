@@ -253,7 +253,11 @@ def _unite_with_line(context: Context, candidates: Sequence[Candidate]) -> list[
         return list(candidates)
     rule, line = own
     others = [each for each in candidates if each[0] is not rule]
-    same = [each for each in others if not each[0].of_others and (_is_alike(each[1], line) or _names(each[1], line))]
+    same = [
+        each
+        for each in others
+        if not each[0].of_others and (_is_alike(each[1], line) or _names_function(each[1], line))
+    ]
     rest = [each for each in others if each not in same]
     alike = next((each for each in same if each[1].kind == line.kind), None)
     if alike is None:
@@ -309,7 +313,7 @@ def _is_at(advice: Advice, line: Advice) -> bool:
     return advice.culprit is not None and line.culprit is not None and advice.culprit.place == line.culprit.place
 
 
-def _names(advice: Advice, line: Advice) -> bool:
+def _names_function(advice: Advice, line: Advice) -> bool:
     """Whether an advice has the function of another as its culprit, and gains no more, or says only how often that
     starts something."""
     gains_more = advice.gain_percent is not None and _gain_ms(advice) > _gain_ms(line)
@@ -752,7 +756,7 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
         said = "; ".join(
             (
                 f"starting up, or ending, libraries and devices, above all in {many}{calls}",
-                *_say_rest(context),
+                *_say_next_largest(context),
             )
         )
     evidence = f"{first.percent:.1f} % of {where} is {said}"
@@ -782,7 +786,9 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     if first.starts_up:
         said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
-        return Verdict("unknown", None, f"start-up: {said}", None, (what, *_say_launches(context), *_say_rest(context)))
+        return Verdict(
+            "unknown", None, f"start-up: {said}", None, (what, *_say_launches(context), *_say_next_largest(context))
+        )
     captured = "little more than first calls was" if first.later_calls else "only first calls were"
     return Verdict(
         "unknown",
@@ -800,7 +806,7 @@ def _say_launches(context: Context) -> Iterator[str]:
             yield f"{share_sentence(context.account, row)}, these calls among it"
 
 
-def _say_rest(context: Context) -> tuple[str, ...]:
+def _say_next_largest(context: Context) -> tuple[str, ...]:
     """What takes most of a capture beside starting up, where that is a large share."""
     account = context.account
     if account is None:

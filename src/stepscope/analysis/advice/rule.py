@@ -134,7 +134,7 @@ class Rule:
         percent = context.percent(found.part_ms or 0.0) if found.percent is None else found.percent
         if percent < (self.threshold_percent if found.least_percent is None else found.least_percent):
             return None
-        advice = _name(context, found, _advise(self, context, found))
+        advice = _add_culprit(context, found, _advise(self, context, found))
         advice = replace(advice, is_indication=found.is_indication)
         return self.reword(context, advice) if self.reword is not None else advice
 
@@ -168,7 +168,7 @@ def _gain(context: Context, found: Finding) -> Gain:
     return replace(predict_nothing(context, found.part_ms, found.unknown), change=found.change)
 
 
-def _name(context: Context, found: Finding, advice: Advice) -> Advice:
+def _add_culprit(context: Context, found: Finding, advice: Advice) -> Advice:
     """The advice with its culprit: the line of the program, else the op."""
     if found.culprit is not None:
         return replace(advice, culprit=found.culprit)

@@ -92,7 +92,7 @@ def compare_with_median(trace: HostTrace, number: int) -> StepBesideMedian:
     there = sorted(others, key=lambda at: steps[at].step_ps)[(len(others) - 1) // 2]
     chosen = (found.step == here) | (found.step == there)
     pieces, cause, is_here = found.pieces.take(chosen), found.cause[chosen], found.step[chosen] == here
-    told = list(_rows(trace, found.graph, pieces, cause, is_here))
+    told = list(_list_causes(trace, found.graph, pieces, cause, is_here))
     both = steps[here], steps[there]
     strips = [
         OrderedStep(
@@ -109,7 +109,7 @@ def compare_with_median(trace: HostTrace, number: int) -> StepBesideMedian:
 _Told = tuple[dict[str, Cell], Culprit | None]
 
 
-def _rows(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, is_here: Mask) -> Iterator[_Told]:
+def _list_causes(trace: HostTrace, graph: Graph, pieces: Pieces, cause: U8, is_here: Mask) -> Iterator[_Told]:
     """The time of both steps by cause and culprit, the largest difference first, and what else differs as the last row;
     each with its culprit.
 

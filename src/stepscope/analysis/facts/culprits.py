@@ -73,7 +73,7 @@ def _follow_parts(trace: HostTrace) -> dict[str, AccountRow]:
     # Work of a device may hide what the loop's thread does meanwhile.
     kept = of_account if is_device_work(trace).any() else [name for name in _OF_PATH if name in of_account]
     found = dict(of_account)
-    for name, cause, total_ps, culprit in _parts(trace, least_ps):
+    for name, cause, total_ps, culprit in _list_parts(trace, least_ps):
         if name not in kept:
             found[name] = _average_over_steps(cause, total_ps, culprit, steps, of_account.get(cause))
     return found
@@ -93,7 +93,7 @@ def _average_over_steps(
     return AccountRow(cause, round(total_ps / steps), culprit, None, None)
 
 
-def _parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, Culprit | None]]:
+def _list_parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, int, Culprit | None]]:
     """Name, cause, total time in ps and culprit of each part that is worth it."""
     loop, every = loop_time_of(trace), every_step(trace)
     if loop is not None and every is not None:

@@ -83,7 +83,7 @@ def side_rows(side: OpSide, before: int, peaks: RecordedPeaks | None) -> Table:
         avg_self_us=ops.mean("self_ps", "calls"),
         **_rates(ops),
         bound_by=_bounds(ops, peaks) if peaks else None,
-        eager_percent=_parts(ops["eager_ps"], ops["self_ps"]),
+        eager_percent=_percents(ops["eager_ps"], ops["self_ps"]),
         **_shares(side),
     )
 
@@ -122,7 +122,7 @@ def idle_row(side: OpSide) -> list[Row]:
     ]  # fmt: skip
 
 
-def _parts(amounts: Sequence[int | None], wholes: Sequence[int]) -> list[float | None]:
+def _percents(amounts: Sequence[int | None], wholes: Sequence[int]) -> list[float | None]:
     return [None if part is None else percent(part, whole) for part, whole in zip(amounts, wholes, strict=True)]
 
 
@@ -135,7 +135,7 @@ def _rates(ops: Merged) -> dict[str, list[float | None]]:
         "gflop_per_s": rates("flops", "total_ps", 1e3),
         "gib_per_s": rates("bytes", "total_ps", 1e12 / 2**30),
         "flop_per_byte": rates("flops", "bytes", 1),
-        "tensor_core_percent": _parts(ops["tensor_ps"], ops["kernel_ps"]),
+        "tensor_core_percent": _percents(ops["tensor_ps"], ops["kernel_ps"]),
     }
 
 

@@ -40,11 +40,11 @@ class Pairs:
 
 def pairs_of(trace: HostTrace) -> Pairs | None:
     """The array of all pairs that most time goes to; None where there is none."""
-    found = [pairs for each in program_work(trace) if (pairs := _find(each)) is not None]
+    found = [pairs for each in program_work(trace) if (pairs := _find_pairs(each)) is not None]
     return max(found, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
 
 
-def _find(work: ProgramWork) -> Pairs | None:
+def _find_pairs(work: ProgramWork) -> Pairs | None:
     module = work.module
     if not module.is_opcode("reduce").any() or not module.is_opcode("broadcast").any():
         return None

@@ -51,10 +51,10 @@ class PartWithoutLayers:
 
 def part_without_layers(trace: HostTrace) -> PartWithoutLayers | None:
     """The part that takes most of the steps; None without one, or where nothing shows which ops take weights."""
-    return trace.derived("part without layers", _find)
+    return trace.derived("part without layers", _find_part)
 
 
-def _find(trace: HostTrace) -> PartWithoutLayers | None:
+def _find_part(trace: HostTrace) -> PartWithoutLayers | None:
     line = threads_of(trace).main
     if line < 0 or not passes_of(trace).adds.any():
         return None

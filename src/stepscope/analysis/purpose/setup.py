@@ -78,7 +78,7 @@ class SetUp:
 
 def set_up_of(trace: HostTrace) -> SetUp | None:
     """What a host's steps make anew that takes most time; found once per trace, None where nothing does."""
-    return trace.derived("set up in each step", _find)
+    return trace.derived("set up in each step", _find_set_up)
 
 
 def part_of_set_up(model: StepModel, made: SetUp) -> Portion:
@@ -96,7 +96,7 @@ def _rows_of(trace: HostTrace, line: int) -> I64:
     return np.arange(trace.lines.event_begin[line], trace.lines.event_end[line], dtype=np.int64)
 
 
-def _find(trace: HostTrace) -> SetUp | None:
+def _find_set_up(trace: HostTrace) -> SetUp | None:
     line, seen = threads_of(trace).main, observed_time(trace)
     if line < 0 or not len(seen.start) or len(whole_steps(trace).number) < _FEWEST_STEPS:
         return None

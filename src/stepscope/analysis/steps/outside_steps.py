@@ -52,10 +52,10 @@ class OutsideSteps:
 
 def outside_steps(trace: HostTrace) -> OutsideSteps | None:
     """The time outside of steps; None where steps are most of the recording, or none were found."""
-    return trace.derived("time outside steps", _find)
+    return trace.derived("time outside steps", _find_outside)
 
 
-def _find(trace: HostTrace) -> OutsideSteps | None:
+def _find_outside(trace: HostTrace) -> OutsideSteps | None:
     steps = steps_of(trace)
     counted = _counted(trace)
     threads = is_thread_event(trace)

@@ -99,16 +99,16 @@ def _make_note(trace: HostTrace, row: int, call: int, own_ps: int, total_ps: int
     return NotedCompilation(
         event=call,
         function=trace.name_of(row),
-        place=_text(stats, stat_names.COMPILED_PLACE),
+        place=_stat_text(stats, stat_names.COMPILED_PLACE),
         total_ps=total_ps,
         trace_ps=own_ps - backend_ps,
         backend_ps=backend_ps,
-        reason=_text(stats, stat_names.COMPILE_REASON),
-        changes=_read_changes(_text(stats, stat_names.CHANGED_ARGUMENTS)),
+        reason=_stat_text(stats, stat_names.COMPILE_REASON),
+        changes=_read_changes(_stat_text(stats, stat_names.CHANGED_ARGUMENTS)),
     )
 
 
-def _text(stats: Mapping[str, StatValue], names: tuple[str, ...]) -> str:
+def _stat_text(stats: Mapping[str, StatValue], names: tuple[str, ...]) -> str:
     value = stats.get(names[0])
     return value if isinstance(value, str) else ""
 

@@ -166,7 +166,7 @@ def merge(partials: Sequence[DoubtsOfHost]) -> TrustReport:
         ),
         missing=make_rows(MISSING, [*dict.fromkeys(item for part in partials for item in part.missing)]),
         checks=tuple(_check_row(rule, found, partials) for rule in CHECKS.values()),
-        line=_line(found, len(partials)),
+        line=_describe_doubts(found, len(partials)),
         first=next((doubt.fix for _, doubt in found if doubt.is_grave), ""),
         doubtful_percent=max((doubt.of_step for _, doubt in found if doubt.is_grave), default=0.0),
     )
@@ -184,7 +184,7 @@ def _all_passed(checks: Table) -> str:
     return f"{counted(passed, 'check')} passed{f'; for {rest} the recording holds nothing to check' if rest else ''}."
 
 
-def _line(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
+def _describe_doubts(found: Sequence[tuple[str, Doubt]], hosts: int) -> str:
     """The worst doubt and how to avoid it, with its host if there are several, and how many others there are."""
     found = [each for each in found if each[1].check not in _SAID_BY_STEPS]
     if not found:

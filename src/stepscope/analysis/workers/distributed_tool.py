@@ -331,7 +331,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     found = dict(zip(taking, find_waits(job), strict=True)) if job is not None else {}
     waits = [found.get(at) for at in range(len(ordered))]
     clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
-    names = [_name(ordered[at]) for at in taking]
+    names = [_rank_name(ordered[at]) for at in taking]
     answer = answer_for(job, [ordered[at].origin.host for at in taking]) if job is not None else None
     medians = _median_steps(ordered) if job is None and not groups else []
     worst = slowest_alone(medians) if answer is None or answer.straggler is None else taking[answer.straggler]
@@ -355,7 +355,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
         job={
             **figures,
             "replay_error_percent": error_of(job) if job is not None else None,
-            "slowest_rank": _name(ordered[worst]) if worst is not None else None,
+            "slowest_rank": _rank_name(ordered[worst]) if worst is not None else None,
         },
         rows=tuple(_rank_row(part, waits[at], places.get(at)) for at, part in enumerate(ordered)),
         collectives=tuple(_collective_rows(groups)),
@@ -373,7 +373,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
 
 def _warn_of_unnamed_groups(ordered: Sequence[RankOfJob], named: Sequence[Collectives]) -> list[str]:
     return [
-        f"{_name(part)} recorded no process groups: {count} collectives are in those of ranks that list it"
+        f"{_rank_name(part)} recorded no process groups: {count} collectives are in those of ranks that list it"
         for part, own in zip(ordered, named, strict=True)
         if (count := sum(map(ne, part.collectives.group, own.group)))
     ]
@@ -411,7 +411,7 @@ def _describe_alone(parts: Sequence[RankOfJob], medians: Sequence[float]) -> Ite
         took = (duration_text(round_ms(round(ps))) for ps in (medians[at], others))
         yield (
             "{} is the slowest: its median step takes {}, that of the others {}; no collective was recorded, so who"
-            " waits for whom is not known".format(_name(parts[at]), *took)
+            " waits for whom is not known".format(_rank_name(parts[at]), *took)
         )
 
 
@@ -436,14 +436,14 @@ def _one_of_each(parts: Sequence[RankOfJob]) -> tuple[list[RankOfJob], list[str]
     sizes = Counter(part.world for part in kept if part.world)
     usual = sizes.most_common(1)[0][0] if sizes else 0
     doubtful += [
-        f"{_name(part)} is of a job of {part.world} ranks, the others of one of {usual}"
+        f"{_rank_name(part)} is of a job of {part.world} ranks, the others of one of {usual}"
         for part in kept
         if part.world not in (0, usual)
     ]
     return kept, doubtful
 
 
-def _name(part: RankOfJob) -> str:
+def _rank_name(part: RankOfJob) -> str:
     return rank_title(part.rank, part.origin.host)
 
 
@@ -468,13 +468,13 @@ def _compare_collective(parts: Sequence[RankOfJob], groups: dict[_Key, _Group], 
     group.occurrences += len(rows)
     group.transfer_ps += transfer
     group.waiting_ps += waited
-    group.last[_name(parts[last])] += waited > 0
+    group.last[_rank_name(parts[last])] += waited > 0
 
 
 # -- for the report ------------------------------------------------------------------------------------------------
 
 
-def _parts(window: WorkParts) -> dict[str, Cell]:
+def _work_cells(window: WorkParts) -> dict[str, Cell]:
     return {f"{name}_ms": round_ms(ps) for name, ps in zip(PARTS, window.parts_ps, strict=True)}
 
 
@@ -486,7 +486,7 @@ def _rank_row(part: RankOfJob, waits: RankWaits | None, place: tuple[Layout, int
         "rank": part.rank if part.rank >= 0 else None,
         "host": part.origin.host,
         "span_ms": round_ms(whole.duration_ps),
-        **_parts(whole),
+        **_work_cells(whole),
         "overlap_percent": percent(whole.parts_ps[2], whole.parts_ps[1]),
         "waiting_ms": round_ms(waits.waiting.total()) if waits else None,
         "waiting_percent": percent(min(waits.waiting.total(), whole.duration_ps), whole.duration_ps) if waits else None,
@@ -521,7 +521,7 @@ def _step_rows(
             "rank": part.rank if part.rank >= 0 else None,
             "host": part.origin.host,
             "duration_ms": round_ms(step.duration_ps),
-            **_parts(step),
+            **_work_cells(step),
             "waiting_ms": round_ms(waited.waiting[key]) if waited else None,
             "held_up_ms": round_ms(waited.held_up[key]) if waited else None,
         }
@@ -582,8 +582,8 @@ def _clock_finding(parts: Sequence[RankOfJob], clocks: Sequence[ClockOffset | No
     if apart > max(WORTH_NAMING_CLOCK_PS, unsure):
         yield (
             f"clocks differ by up to {number_text(apart / 1e9)} ms (± {number_text(unsure / 1e9)}): that of "
-            f"{_name(ahead)} is furthest ahead, that of {_name(behind)} furthest behind; waiting is measured without "
-            "clocks"
+            f"{_rank_name(ahead)} is furthest ahead, that of {_rank_name(behind)} furthest behind; waiting is measured"
+            " without clocks"
         )
 
 
@@ -602,8 +602,8 @@ def _culprit_text(parts: Sequence[RankOfJob], worst: int) -> list[str]:
     culprit = next(row.culprit for row in own.rows if row.cause == cause)
     name = f", most of it {culprit.name}" if culprit and culprit.name else ""
     return [
-        f"in its median step {_name(parts[worst])} spends {duration_text(more[cause] / 1e9)} more than the others on "
-        f"{cause_words(cause)}{name}"
+        f"in its median step {_rank_name(parts[worst])} spends {duration_text(more[cause] / 1e9)} more than the others"
+        f" on {cause_words(cause)}{name}"
     ]
 
 

@@ -179,7 +179,9 @@ def _pipeline_row(each: PipelineRank) -> dict[str, Cell]:
 
 def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:
     """How much of the step the ranks of pipelines stand still, in a sentence."""
-    shares = [(float(str(row["bubble_percent"])), _name(row)) for row in rows if row["bubble_percent"] is not None]
+    shares = [
+        (float(str(row["bubble_percent"])), _stage_name(row)) for row in rows if row["bubble_percent"] is not None
+    ]
     if not shares:
         return
     mean = sum(share for share, _ in shares) / len(shares)
@@ -191,5 +193,5 @@ def describe_pipelines(rows: Sequence[dict[str, Cell]]) -> Iterator[str]:
     )
 
 
-def _name(row: dict[str, Cell]) -> str:
+def _stage_name(row: dict[str, Cell]) -> str:
     return str(row["host"]) if row["rank"] is None else f"rank {row['rank']}"

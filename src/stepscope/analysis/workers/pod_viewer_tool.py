@@ -238,7 +238,7 @@ def merge(partials: Sequence[WorkerOfPod]) -> PodViewerReport:
         warnings=(*step_warnings(hosts, aligned), *describe_mismatches(stepping, aligned, offsets)),
         partial=any(host.partial for host in hosts),
         steps_source=finding_of(stepping or hosts).source,
-        rows=_rows([worker for each in steps for host in each for worker in host.workers()], ranks),
+        rows=_list_rows([worker for each in steps for host in each for worker in host.workers()], ranks),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(counted, _median_causes(taking), offsets)),
         findings=(*_findings(counted, answer, ranks), *_describe_correction(corrected_ps)),
@@ -307,7 +307,7 @@ def _host_step(
     )
 
 
-def _rows(steps: Sequence[WorkerStep], ranks: Mapping[str, int]) -> tuple[dict[str, Cell], ...]:
+def _list_rows(steps: Sequence[WorkerStep], ranks: Mapping[str, int]) -> tuple[dict[str, Cell], ...]:
     causes = cause_cells([step.causes_ps for step in steps])
     parts = category_cells([step.parts_ps for step in steps])
     return tuple(

@@ -78,13 +78,13 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 
     Raises UsageError if the file cannot be read, others may read it, or a line is no token.
     """
-    found = [_parse_line(line, path) for line in _lines(path) if _is_token(line)]
+    found = [_parse_line(line, path) for line in _token_lines(path) if _is_token(line)]
     if not found:
         raise UsageError("there is no token in this file", path=path, hint="write one a line")
     return tuple(found)
 
 
-def _lines(path: Path) -> list[str]:
+def _token_lines(path: Path) -> list[str]:
     try:
         mode = path.stat().st_mode
         lines = path.read_text("utf-8").splitlines()
@@ -101,13 +101,13 @@ def _is_token(line: str) -> bool:
 
 def add_token(path: Path, text: str, role: Rights, name: str) -> None:
     """Adds a token to a file, which is made if there is none.  Raises UsageError, OutputError."""
-    lines = _lines(path) if path.exists() else []
+    lines = _token_lines(path) if path.exists() else []
     _write_lines(path, [*lines, f"{text} {role.name.lower()} {' '.join(name.split())}".rstrip()])
 
 
 def remove_token(path: Path, wanted: str) -> None:
     """Removes a token from a file by its id or name.  Raises UsageError, OutputError."""
-    lines = _lines(path)
+    lines = _token_lines(path)
     found = [
         line for line in lines if _is_token(line) and wanted in ((token := _parse_line(line, path)).id, token.name)
     ]

@@ -9,7 +9,7 @@ from stepscope.analysis.advice.rule import Finding, Rule
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 
 
-def _find(context: Context) -> Finding | None:
+def _find_saving(context: Context) -> Finding | None:
     saving = context.cause_ms("checkpoint")
     where = context.intervals("checkpoint")
     name = next((place.name.lstrip("$") for place in where if place.name), "")
@@ -28,7 +28,7 @@ def _find(context: Context) -> Finding | None:
 
 RULES = (
     Rule(
-        "checkpoint.stall", kind="checkpoint_stall", title="Save less often, or in the background", find=_find,
+        "checkpoint.stall", kind="checkpoint_stall", title="Save less often, or in the background", find=_find_saving,
         actions=WORDS_OF_CLASS["checkpoint_stall"].actions, tool="steps", yields_to=("recompilation",),
     ),
 )  # fmt: skip

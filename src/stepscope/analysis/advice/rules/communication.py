@@ -90,7 +90,7 @@ def _reduced_passes(context: Context) -> float:
     return passes if is_reduced else 1.0
 
 
-def _find(context: Context) -> Finding | None:
+def _find_exposed(context: Context) -> Finding | None:
     exposed = _exposed_ms(context)
     messages, many = _count_messages(context)
     least = LARGE_SHARE if many or context.has_device else _FEW_MESSAGES_PERCENT
@@ -177,7 +177,7 @@ def _exposed_ms(context: Context) -> float:
 
 RULES = (
     Rule(
-        "communication.exposed", LARGE_SHARE, kind="communication_bound", find=_find,
+        "communication.exposed", LARGE_SHARE, kind="communication_bound", find=_find_exposed,
         title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
     ),
 )  # fmt: skip

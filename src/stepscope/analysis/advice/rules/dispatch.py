@@ -49,7 +49,7 @@ _BATCH: Actions = {
 }
 
 
-def _find(context: Context) -> Finding | None:
+def _find_starts(context: Context) -> Finding | None:
     work, loop = context.work, context.loop
     if context.has_device or loop is None or not work.steps:
         return None
@@ -280,7 +280,7 @@ def _evidence_rows(context: Context) -> tuple[Row, ...]:
 
 RULES = (
     Rule(
-        "dispatch", _LEAST_PERCENT, find=_find, tool="op-stats", reword=_name_loop,
+        "dispatch", _LEAST_PERCENT, find=_find_starts, tool="op-stats", reword=_name_loop,
         yields_to=(
             "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
             "checkpoint_stall", "straggler", "communication_bound",

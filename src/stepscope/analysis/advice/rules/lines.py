@@ -131,7 +131,7 @@ def is_needed(context: Context, line: LineFacts) -> bool:
     return bool(line.feeds) and computes and not line.inside and work_of(line) is None
 
 
-def _find(context: Context) -> Finding | None:
+def _find_function(context: Context) -> Finding | None:
     predicted = context.changes.predicted if context.changes is not None else {}
     known = [line for line in context.lines if line.key in predicted and not is_needed(context, line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
@@ -383,4 +383,4 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     )
 
 
-RULES = (Rule("line", find=_find, tool="critical-path", confidence=0.8),)
+RULES = (Rule("line", find=_find_function, tool="critical-path", confidence=0.8),)

@@ -12,7 +12,7 @@ from stepscope.errors import counted
 _AGAIN = "Stop tracing and compiling again"  # where most steps do not
 
 
-def _find(context: Context) -> Finding | None:
+def _find_compiling(context: Context) -> Finding | None:
     compiling, found = context.cause_ms("compile"), context.pace.compiles
     if not compiling or found is None:
         return None
@@ -80,7 +80,7 @@ def _order_actions(context: Context) -> tuple[str, ...]:
 
 RULES = (
     Rule(
-        "compile.again", kind="recompilation", title="Stop tracing and compiling in every step", find=_find,
+        "compile.again", kind="recompilation", title="Stop tracing and compiling in every step", find=_find_compiling,
         tool="steps", confidence=0.95,
     ),
 )  # fmt: skip

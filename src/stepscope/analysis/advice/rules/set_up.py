@@ -87,7 +87,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-def _find(context: Context) -> Finding | None:
+def _find_set_up(context: Context) -> Finding | None:
     excess = next((each for each in context.excesses if each.kind == SET_UP), None)
     if excess is None:
         return None
@@ -108,4 +108,4 @@ def _find(context: Context) -> Finding | None:
     )
 
 
-RULES = (Rule("set-up", find=_find, tool="critical-path", confidence=0.8),)
+RULES = (Rule("set-up", find=_find_set_up, tool="critical-path", confidence=0.8),)

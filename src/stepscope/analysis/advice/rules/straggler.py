@@ -56,7 +56,7 @@ _TAKE_WORK_OFF = (
 )
 
 
-def _find(context: Context) -> Finding | None:
+def _find_straggler(context: Context) -> Finding | None:
     working = [host for host in context.hosts if host.rank is not None and _shows_its_work(context, host)]
     if len(working) < 2:
         return None
@@ -167,4 +167,4 @@ def _ops_per_step(host: HostFacts) -> float:
     return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
 
 
-RULES = (Rule("straggler", _LEAST_PERCENT, kind="straggler", find=_find, tool="pod-viewer", confidence=0.9),)
+RULES = (Rule("straggler", _LEAST_PERCENT, kind="straggler", find=_find_straggler, tool="pod-viewer", confidence=0.9),)

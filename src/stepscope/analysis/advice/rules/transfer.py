@@ -11,7 +11,7 @@ from stepscope.vocabulary.traits import OpTrait
 _MORE_THAN_PAGEABLE = 10.0  # of the step: with less, that of pageable memory says what to do
 
 
-def _find(context: Context) -> Finding | None:
+def _find_copies_in(context: Context) -> Finding | None:
     copies, casts = context.cause_ms("transfer"), _casts_ms(context)
     share, copying = context.percent(copies + casts), copies >= casts
     if share < _MORE_THAN_PAGEABLE and _are_pageable(context, copies):
@@ -52,7 +52,7 @@ def _casts_ms(context: Context) -> float:
 
 RULES = (
     Rule(
-        "input.transfer", kind="input_transfer", title="Copy less data in with each step", find=_find,
+        "input.transfer", kind="input_transfer", title="Copy less data in with each step", find=_find_copies_in,
         actions=WORDS_OF_CLASS["input_transfer"].actions, tool="op-stats", yields_to=("recompilation",),
     ),
 )  # fmt: skip

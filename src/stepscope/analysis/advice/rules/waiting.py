@@ -140,7 +140,7 @@ _FIRST_BATCH = _Cause(
 )
 
 
-def _find(context: Context) -> Finding | None:
+def _find_waiting(context: Context) -> Finding | None:
     unnamed = _gaps_before_steps_ms(context)
     waits = _waiting_ms(context) + unnamed
     if context.percent(waits) < (MODERATELY_INPUT_BOUND if context.has_device else LEAST_PERCENT):
@@ -547,4 +547,4 @@ def _tf_data_suggestion(context: Context) -> str:
     return str(bottleneck.get("suggestion") or "")
 
 
-RULES = (Rule("input", find=_find, yields_to=("recompilation", "straggler")),)
+RULES = (Rule("input", find=_find_waiting, yields_to=("recompilation", "straggler")),)

@@ -14,7 +14,8 @@ from stepscope.errors import UsageError
 from stepscope.plugins import plugins_of
 
 GROUP = "stepscope.rules"
-_FOLDER = "stepscope.analysis.advice.rules"
+# Imported before the package gives its name to the function `rules`.
+_FOLDER = import_module("stepscope.analysis.advice.rules").__name__
 
 FILES = (
     "lines", "recompilation", "waiting", "transfer", "checkpoint", "python_overhead", "dispatch", "device_idle",

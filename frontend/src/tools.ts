@@ -1,8 +1,8 @@
 /** The questions and tools as the page shows them for the open session. */
-import { computed, effect, signal } from "@preact/signals";
+import { computed } from "@preact/signals";
 import { placeOf, QUESTIONS, type Question, SHOWN_TOOLS, type View } from "./questions";
 import { linkTo, route } from "./router";
-import { config, fact, isReady, session, sessionId, watchedRuns } from "./session";
+import { config, fact, isReady, session, watchedRuns } from "./session";
 
 export interface ToolEntry {
   readonly name: string;
@@ -105,24 +105,14 @@ function isKnownToLack(tool: string): boolean {
   return stateOf(tool) === false;
 }
 
-const PATIENCE_MS = 3000;
-/** The session that has been open for so long. */
-const awaitedLong = signal<string | null>(null);
-
-effect(() => {
-  const id = sessionId.value;
-  const timer = setTimeout(() => {
-    awaitedLong.value = id;
-  }, PATIENCE_MS);
-  return () => clearTimeout(timer);
-});
-
-/** Whether all views of a question come or none: it is known which have something, or waiting for that has taken long. */
-export function isSettled({ name }: Question): boolean {
-  if (awaitedLong.value === sessionId.value) return true;
-  const views = QUESTIONS.find((each) => each.name === name)?.views ?? [];
-  const known = session.value?.tools ?? [];
-  return views.every(({ tool }) => known.find((each) => each.name === tool)?.has_data !== null);
+/** The views of a question: of what is not known yet the places are held, as a switch that grows moves from under the
+ * pointer. */
+export function heldViews(question: OpenQuestion): readonly View[] {
+  const { name, views } = question;
+  const mayCome = ({ tool }: View) =>
+    stateOf(tool) === null && !OF_RANKS.includes(tool) && tools.value.some((each) => each.name === tool);
+  const all = QUESTIONS.find((each) => each.name === name)?.views ?? views;
+  return all.filter((view) => views.includes(view) || mayCome(view));
 }
 
 /** The address of a view, for a link. */

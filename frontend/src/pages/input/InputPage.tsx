@@ -35,7 +35,7 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
   const isSplit = !hasSteps || stagesOf(report).length !== 1;
   return (
     <>
-      <Findings lines={report.summary.filter(isSaidHere)}>
+      <Findings lines={report.summary.filter((line) => isSaidHere(line) && !(isSplit && line.startsWith(OF_STAGES)))}>
         <WhatToDo />
       </Findings>
       {isSplit && <HostSide report={report} sections={sections} />}
@@ -59,6 +59,9 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
     </>
   );
 }
+
+/** What the bars show, all stages of which may take about as long. */
+const OF_STAGES = "most input work on the host is ";
 
 /** One answer: what to do is the advice, which knows more than a page of one part. */
 export const isSaidHere = (line: string) => !line.startsWith("what to do: ");

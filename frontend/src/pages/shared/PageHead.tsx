@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../../questions";
 import { narrow } from "../../table/narrow";
-import { currentQuestion, currentView, isSettled, linkOf, toolEntry } from "../../tools";
+import { currentQuestion, currentView, heldViews, linkOf, toolEntry } from "../../tools";
 import { sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 
@@ -17,14 +17,13 @@ interface PageHeadProps {
 export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) {
   const entry = toolEntry(tool);
   const question = currentQuestion.value;
-  const all = (question?.views ?? []).filter((view) => !view.isFold || view === currentView.value);
-  // All at once: a switch that grows moves away from under the pointer.
-  const views = !question || isSettled(question) ? all : all.filter((view) => view === currentView.value);
-  const title = all.length > 1 ? question?.label : entry?.heading; // a view alone has no switch that names it
+  const held = question ? heldViews(question) : [];
+  const views = held.filter((view) => !view.isFold || view === currentView.value);
+  const title = views.length > 1 ? question?.label : entry?.heading; // a view alone has no switch that names it
   return (
     <header class="page-head baseline-row gap-l below-l wrap">
       {!isUntitled && <h1>{title ?? tool}</h1>}
-      {all.length > 1 && <Views views={views} />}
+      {views.length > 1 && <Views views={views} />}
       {!isUntitled && <p class="page-summary muted">{sentence(entry?.summary ?? "")}</p>}
       {controls && <div class="page-controls row to-end gap-m rigid">{controls}</div>}
     </header>

@@ -1,12 +1,20 @@
 /** How busy the machines were: the figures of each sampled counter, which the timeline draws. */
 import type { ToolAnswer } from "../../api";
+import { percent } from "../../format";
 import { linkTo } from "../../router";
-import { tableOf } from "../../sections";
+import { type RowOf, tableOf } from "../../sections";
 import { Findings } from "../shared/Findings";
 import { counterName } from "../shared/names";
 import { TableCard } from "../shared/sections";
 
 const TEXTS = { counter: counterName };
+const CORES = "CPU machine %";
+
+/** Where nothing stands out: how busy the cores are. */
+function usualText(rows: readonly RowOf<"system", "rows">[]): string {
+  const means = rows.flatMap(({ counter, mean }) => (counter === CORES && mean !== null ? [mean] : []));
+  return `Nothing stands out${means.length ? `: the machine's cores are ${percent(Math.max(...means))} busy` : ""}`;
+}
 
 export default function System({ report, sections }: ToolAnswer<"system">) {
   const table = tableOf(sections, "rows");
@@ -14,7 +22,7 @@ export default function System({ report, sections }: ToolAnswer<"system">) {
   const hostOf = (row: number) => (several ? { host: String(table?.columns?.host?.[row] ?? "") } : {});
   return (
     <>
-      <Findings lines={report.findings} />
+      <Findings lines={report.findings?.length ? report.findings : [usualText(report.rows ?? [])]} />
       <TableCard
         section={table}
         id="counters"

@@ -22,7 +22,7 @@ _OF_EDGE, _DOUBTED = np.zeros((2, 256), np.uint8)
 _OF_EDGE[[E.LAUNCH, E.QUEUE, E.RETURN, E.HANDOVER, E.JOIN]] = (
     Cause.LAUNCH, Cause.DEVICE_GAP, Cause.SYNC, Cause.LAUNCH, Cause.LAUNCH,
 )  # fmt: skip
-_DOUBTED[[E.LAUNCH, E.QUEUE]] = 1
+_DOUBTED[[E.LAUNCH, E.QUEUE]] = True
 
 
 def causes_of(trace: HostTrace, graph: Graph, pieces: Pieces, threads: Threads) -> U8:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stepscope.analysis.account.predict import usual_error
-from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Row
@@ -24,9 +23,6 @@ from stepscope.vocabulary.jax import function_of_call, function_of_program
 _LEAST_PERCENT = 25.0
 _MOST_PERCENT = 50.0  # most of the step is no computing then: it is 26 to 48 % in eight small healthy loops
 _FEWEST_STARTS = 8.0  # per step: fewer are normal for a compiled step
-# Per step: PyTorch dispatches every op, and small healthy models have 100 to 300, of which most of the time is starting
-# them; a transformer of six layers has 300, a loop over elements that was to be found 4,000.
-_FEWEST_TORCH_OPS = 500.0
 _FEW_STARTS_PERCENT = 60.0  # for fewer starts, of which fixed programs of the given set spend up to 31 %
 _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; longer waits have another cause
 _FETCHES = 10.0  # values per step
@@ -37,7 +33,6 @@ _FEW_OPS = 300.0  # per step
 _MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
 
-_TITLES = {"pytorch": "Do the work of the step in fewer, larger ops"}
 _BATCH: Actions = {
     "tensorflow": (
         "use larger batches: Dataset.batch(n) with a larger n, fewer micro-batches",
@@ -71,17 +66,15 @@ def _find_starts(context: Context) -> Finding | None:
     # Where ops are dispatched one by one, what repeats is a function that JAX itself has compiled.
     if (repeats >= _REPEATS and not unfused) or _is_tiny(context, work, starts):
         return _small_batches(context, work, repeats, overhead)
-    if starts < (_FEWEST_TORCH_OPS if is_torch else _FEWEST_STARTS):
-        return None
-    if not is_torch and not unfused and context.percent(context.cause_ms("host_compute")) > 100.0 - _LEAST_PERCENT:
+    if is_torch or starts < _FEWEST_STARTS:
+        return None  # PyTorch dispatches all ops one by one; which of them are too many, loops and functions say
+    if not unfused and context.percent(context.cause_ms("host_compute")) > 100.0 - _LEAST_PERCENT:
         return None  # its programs compute
-    if not is_torch and starts < _SINGLE_OP_PROGRAMS and context.calls(Starts.PROGRAM) >= 1:
+    if starts < _SINGLE_OP_PROGRAMS and context.calls(Starts.PROGRAM) >= 1:
         return None  # it is compiled: what takes long is the framework's Python around it
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
-    # On processors an eager loop of any size spends a third of its step so; torch.compile made none of two faster.
-    is_little = context.percent(part) < _MOST_PERCENT
-    return None if is_torch and is_little and not context.has_device else _single_ops(context, starts, part)
+    return _single_ops(context, starts, part)
 
 
 def _fetches_ms(context: Context) -> float:
@@ -241,7 +234,7 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
         percent=100.0,
         id="eager.ops",
         kind="eager_dispatch",
-        title=_TITLES.get(context.framework, "Compile the step instead of running it op by op"),
+        title="Compile the step instead of running it op by op",
         evidence=f"each step starts {starts:.0f} ops and programs one by one, which takes"
         f" {context.percent(part):.1f} % of its time",
         unknown="it does not show which ops a compiler merges",
@@ -253,13 +246,11 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
 
 
 def _name_loop(context: Context, advice: Advice) -> Advice:
-    """The advice on single ops with the loop of the program that starts most of them, first of all actions, but where
-    the step is to be compiled, which does away with what each round costs."""
+    """The advice on single ops with the loop of the program that starts most of them, last of all actions: compiling
+    the step does away with what each round costs."""
     said = advice.culprit.statement if advice.culprit is not None else None
-    if advice.kind != "eager_dispatch":
+    if advice.kind != "eager_dispatch" or said is None or not said.loop:
         return advice
-    if said is None or not said.loop:  # of PyTorch all ops are single: none of them is known to be one too many
-        return replace(advice, is_indication=context.framework in _TITLES)
     loop = f"the loop in line {said.loop} of {said.file}"
     how = f"replace {loop} by ops for all its rounds at once"
     if said.carries:
@@ -267,9 +258,7 @@ def _name_loop(context: Context, advice: Advice) -> Advice:
             f"let each round of {loop} work on several rows at once, such as several sequences or environments: a round"
             f" needs `{said.carries}` of the one before, other rows do not"
         )
-    if context.framework not in _TITLES:
-        return replace(advice, actions=(*advice.actions, how))
-    return replace(advice, actions=order_actions((Named(how), *advice.actions)))
+    return replace(advice, actions=(*advice.actions, how))
 
 
 def _evidence_rows(context: Context) -> tuple[Row, ...]:

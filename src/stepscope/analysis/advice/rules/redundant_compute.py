@@ -213,7 +213,7 @@ class _Excess(NamedTuple):
             unknown=self.unknown,
             parts=(self.change,),
             culprit=Culprit(name, file, line, None, None, None, excess.step_ps) if by else None,
-            title=_CHEAPER_TITLE.format(by) if self.change == PART else "",
+            title=_TITLES_BY_NAME[self.change].format(by) if by and self.change in _TITLES_BY_NAME else "",
             actions=self._act_on(context, excess, by),
             is_indication=LONGEST in excess.fact,  # as of most programs
         )
@@ -507,7 +507,10 @@ _IN_PROGRAMS: dict[str, Actions] = {
     },
 }
 
-_CHEAPER_TITLE = "Make {} cheaper: it takes most of the step and computes no layer"
+_TITLES_BY_NAME = {
+    PART: "Make {} cheaper: it takes most of the step and computes no layer",
+    ONE_BY_ONE: "Compute all rounds of the loop in {} at once",
+}
 _CHEAPER_PART: Actions = {
     "": (
         "compute less in {}: at a lower resolution, on fewer pairs, positions or scales, by products of matrices"

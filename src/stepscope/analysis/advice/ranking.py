@@ -474,8 +474,8 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
         if context.account is not None and (known := act_on_cause(context, context.account, limit)):
             return replace(first, actions=(*first.actions, f"for {named}: {known[0]}"))
         return replace(first, beside=f"Nothing known shortens {named} here. Next:")
-    known = [gain for gain in of_limit if gain is not None]
-    if first.gain_percent is None or len(known) < len(of_limit) or max(known) >= first.gain_percent:
+    gains = [gain for gain in of_limit if gain is not None]
+    if first.gain_percent is None or len(gains) < len(of_limit) or max(gains) >= first.gain_percent:
         return replace(first, beside=f"What shortening {named} gains is not known. First:")
     return replace(first, beside=f"Shortening {named} gains less here. First:")
 

@@ -60,9 +60,9 @@ def compare_predicted(before: Side, after: Side, came: Measured | None) -> tuple
             "proved_speedup_least": proved[1],
             "proved_speedup_most": proved[2],
             "is_gone": is_gone,
-            "measured_speedup": measured and measured.speedup,
-            "measured_speedup_least": measured and measured.least,
-            "measured_speedup_most": measured and measured.most,
+            "measured_speedup": None if measured is None else measured.speedup,
+            "measured_speedup_least": None if measured is None else measured.least,
+            "measured_speedup_most": None if measured is None else measured.most,
         }  # fmt: skip
         is_known = is_alone and measured is not None and least is not None
         rows.append({**row, "is_inside": not _beyond(row) if is_known else None})

@@ -119,13 +119,13 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
     before_ps = 0 if account.has_steps else _silent_before_work(trace, rows)
     share = min(account.percent(int(spent.sum()) + before_ps), 100.0)
-    longest = account.rows[0]  # what is silent before the first work is starting up, too
+    first_row = account.rows[0]  # what is silent before the first work is starting up, too
     is_start = (
-        longest.cause == "unknown"
+        first_row.cause == "unknown"
         and not account.is_silent
-        and int(spent.sum()) + before_ps >= longest.ps - before_ps > 0
+        and int(spent.sum()) + before_ps >= first_row.ps - before_ps > 0
     )
-    is_beside = launch is not longest and not is_start
+    is_beside = launch is not first_row and not is_start
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None
     most = rows[once & (name == np.argmax(spent))]

@@ -50,7 +50,7 @@ def sampled_parts(tables: Tables, texts_of: Callable[[I64], I64], text: Callable
     found = _read(tables, texts_of, text)
     if found is None:
         return []
-    frames = [np.concatenate(each) for each in zip(*_frames(found), strict=True)]
+    thread, start, end, called = (np.concatenate(each) for each in zip(*_frames(found), strict=True))
     names = np.unique(found.frame)
     own = np.isin(found.frame, names[[is_of_program(text(row)) for row in names.tolist()]])
     last = np.maximum.reduceat(np.where(own, np.arange(len(own)), -1), found.offsets[:-1])
@@ -60,7 +60,7 @@ def sampled_parts(tables: Tables, texts_of: Callable[[I64], I64], text: Callable
     found_at = [RUNS_PYTHON if is_interpreter(text(row)) else IN_CALL for row in inner.tolist()]
     ran = np.array([tables.texts.add(each) for each in found_at], np.int64)[place.reshape(-1)]
     return [
-        _part(*frames, EventKind.PYTHON_CALL, Lane.STACK),
+        _part(thread, start, end, called, EventKind.PYTHON_CALL, Lane.STACK),
         _part(found.thread, found.time_ns, found.time_ns, functions, EventKind.OTHER, Lane.SAMPLE),
         _part(found.thread, found.start_ns, found.end_ns, ran, EventKind.OTHER, Lane.INTERPRETER),
     ]

@@ -232,7 +232,7 @@ def test_as_many_detached_and_copied_tensors_as_parameters_are_a_save(gradients:
 
 
 def test_threads_of_the_input_work_in_turns() -> None:
-    feed = feed_of(draw("host main | M0--\nhost tf_data_pool | q-q-\nhost tf_data_next | J---"))
+    feed = feed_of(draw("host main | M0--M1--\nhost tf_data_pool | q-q-\nhost tf_data_next | J---"))
 
     assert feed.events == 3
 

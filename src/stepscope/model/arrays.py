@@ -82,7 +82,7 @@ def used_rows(index: NDArray[np.integer], rows: int) -> I64:
     else:
         for part in blocks_of(len(index)):
             marks[index[part]] = 1
-    return np.flatnonzero(marks)
+    return np.flatnonzero(marks.view(np.bool_))  # of bytes it takes three times as long
 
 
 def distinct(values: NDArray[T]) -> NDArray[T]:

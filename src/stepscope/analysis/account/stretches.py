@@ -115,12 +115,6 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
     waits = waits[_works_for_step(trace, True)[trace.events.line[waits]]]
     yield Cause.INPUT, spans_of(trace, waits) & silence, True
     yield Cause.COMPILE, new_programs_of(trace) & silence, True
-    compiling = events_of_kind(trace, K.COMPILE)  # as the thread that hands operators to an NPU does
-    yield (
-        Cause.COMPILE,
-        spans_of(trace, compiling[_works_for_step(trace)[trace.events.line[compiling]]]) & silence,
-        True,
-    )
     threads = threads_of(trace)
     if threads.working[threads.main].total >= LONG_GAP_PS:  # else nothing of what the loop does was recorded
         yield Cause.COMMUNICATION, _work_of_others(trace, Cause.COMMUNICATION) & silence, True

@@ -33,6 +33,7 @@ from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I64, distinct, number_pairs, places_of
 from stepscope.records import dataclass
 from stepscope.report import duration_text
+from stepscope.vocabulary.lines import device_of_plane
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
 
@@ -267,6 +268,8 @@ def _newer_tracer(trace: HostTrace) -> str:
     calls = _calls_with(trace, CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)
     if len(calls) and trace.name_of(int(calls[0])).startswith("hip"):
         return "update ROCm and its tracer"
+    if any(device_of_plane(trace.plane_name(plane)).startswith("NPU") for plane in trace.device_planes()):
+        return "update the driver and CANN"
     return "update the driver and CUPTI"
 
 

@@ -25,6 +25,7 @@ from stepscope.records import dataclass
 _WAIT_TID_BASE = 1_000_000  # the thread number of a wait is this plus its stream's number
 _ALL_STREAMS = -1  # the stream of a wait for a whole device or context
 _MOST_SMALL = 1 << 15  # lines whose numbers fit into two bytes, which are sorted without comparisons
+_OF_RANK = 100_000_000  # what TraceLens (TraceFusion) adds to the numbers of each further rank that it merges
 _MOST_ORDINAL = (1 << 31) - 1
 _LINE_KIND = {
     LineType.THREAD: LineKind.THREAD,
@@ -174,7 +175,7 @@ def _make_line(raw: Raw, kept: Kept, labels: Labels, planes: _Planes, first: int
         if place == LineType.WAIT and stream == _ALL_STREAMS:
             name = "waits for all streams"
         device = device_of(raw.texts[int(raw.cat[row])])
-        gpu = planes.gpu_plane(min(max(_number(pid_text), 0), _MOST_ORDINAL), device)
+        gpu = planes.gpu_plane(min(max(_number(pid_text), 0) % _OF_RANK, _MOST_ORDINAL), device)
         return KinetoLine(gpu, place, name, stream, _LINE_KIND[place], first)
     counters = re.fullmatch(r"GPU (\d{1,9}) Counters", pid_text) if place == LineType.COUNTER else None
     plane = planes.gpu_plane(int(counters[1])) if counters else planes.process_plane(pid)

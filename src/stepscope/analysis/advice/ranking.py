@@ -472,7 +472,7 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
     of_limit = [other.gain_percent for other in others if limit in _causes_in(context, other)]
     if not of_limit:
         if context.account is not None and (known := act_on_cause(context, context.account, limit)):
-            return replace(first, actions=(*first.actions, f"for {named}: {known[0]}"))
+            return replace(first, actions=(*first.actions[:1], f"for {named}: {known[0]}", *first.actions[1:]))
         return replace(first, beside=f"Nothing known shortens {named} here. Next:")
     gains = [gain for gain in of_limit if gain is not None]
     if first.gain_percent is None or len(gains) < len(of_limit) or max(gains) >= first.gain_percent:

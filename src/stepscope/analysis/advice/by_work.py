@@ -62,6 +62,10 @@ _ON_HOST = (
     "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
     " (torch.autocast('cpu', dtype=torch.bfloat16)); or run it on a GPU"
 )
+_TINY = (
+    "most of that time starts ops that are too short to do more: fewer, larger ones (batch what a loop goes through,"
+    " compile it as a whole), or compute once what stays the same"
+)
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
 _KERNEL = (
     "make the kernel `{}` cheaper: `ncu` (on AMD `rocprof-compute`) says whether registers, memory or arithmetic limit"
@@ -77,6 +81,8 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
     op = next((str(each["name"]) for each in context.top_ops if each["self_percent"] is not None), "")
     names = [culprit.op or culprit.name] if culprit is not None else []
     place = _HOST if on_host else _DEVICE
+    if on_host and 2 * context.work.tiny_share >= 1:
+        return (_TINY,)
     for name in (*names, op):
         if found := work_actions(name, place, context.framework):
             return fit_actions(context.device_type, found)

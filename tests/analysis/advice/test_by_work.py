@@ -1,0 +1,77 @@
+"""What is said of work by what it computes, on recordings of Nsight Systems that show one thing each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nsight_build import NsightExport
+
+import stepscope
+from stepscope.analysis.advice.by_work import work_actions
+
+
+def overview(export: NsightExport, folder: Path) -> dict[str, Any]:
+    export.gpu(0, "NVIDIA H100")
+    return dict(stepscope.load(export.write_sqlite(folder / "t.sqlite")).overview().to_dict())
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "framework", "said"),
+    [
+        ("aten::convolution_backward", "device", "pytorch", "channels_last"),
+        ("aten::mkldnn_convolution", "host", "pytorch", "torch.compile"),
+        ("<libnvrtc.so.13.3.33>", "host", "", "ahead of time"),
+        ("aten::exp", "device", "pytorch", ""),
+    ],
+)
+def test_what_makes_a_kind_of_work_cheaper(name: str, place: str, framework: str, said: str) -> None:
+    assert (
+        (said in " ".join(work_actions(name, place, framework))) if said else not work_actions(name, place, framework)
+    )
+
+
+def test_copies_to_memory_that_is_not_pinned(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.call("cudaMemcpy_v3020", 0, 900, 1)
+    export.copy(2, 10, 890, 1, srcKind=2, dstKind=0)
+    export.call("cudaLaunchKernel_v7000", 900, 905, 2)
+    export.kernel("gemm", 910, 1000, 2)
+    found = overview(export, tmp_path)
+
+    assert found["verdict"] == "copy_bound" or found["verdict_cause"] == "copy"
+    assert found["advice"][0]["id"] == "copies.pageable"
+
+
+def test_pages_of_unified_memory_have_a_name(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.call("cudaLaunchKernel_v7000", 0, 5, 1)
+    export.kernel("add", 10, 60, 1)
+    for at in range(20):
+        export.copy(11, 70 + 40 * at, 100 + 40 * at, 0)
+    found = overview(export, tmp_path)
+
+    assert found["top_ops"][0]["name"] == "Unified memory HtoD"
+    assert "copies.migrations" in [item["id"] for item in found["advice"]]
+
+
+def test_what_is_silent_before_the_first_work_is_starting_up(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.call("cuInit", 0, 10)
+    export.call("cudaMalloc_v3020", 500_000, 800_000)
+    export.call("cudaLaunchKernel_v7000", 800_010, 800_015, 1)
+    export.kernel("add", 800_020, 801_000, 1)
+
+    assert overview(export, tmp_path)["verdict_text"].startswith("start-up: 100.0 % of the capture")
+
+
+def test_the_longest_silence_is_named_by_the_calls_around_it(tmp_path: Path) -> None:
+    export = NsightExport()
+    export.call("cudaLaunchKernel_v7000", 0, 5, 1)
+    export.kernel("add", 10, 20, 1)
+    export.call("cudaMemcpy_v3020", 30, 40, 2)
+    export.call("cudaMemset_v3020", 900_000, 900_010, 3)
+    found = overview(export, tmp_path)
+
+    assert found["account"][0]["culprit"]["name"] == "from cudaMemcpy to cudaMemset"

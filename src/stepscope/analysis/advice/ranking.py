@@ -784,7 +784,8 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         what = "what limits the steps was not recorded, unless the program has no loop of steps"
         return Verdict("unknown", None, "unknown: the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
-        said = f"{first.percent:.1f} % of {where} is calls that happen once, above all `{first.name}`"
+        before = "what comes before the first work of a device, and " if first.is_silent else ""
+        said = f"{first.percent:.1f} % of {where} is {before}calls that happen once, above all `{first.name}`"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
         return Verdict(
             "unknown", None, f"start-up: {said}", None, (what, *_say_launches(context), *_say_next_largest(context))

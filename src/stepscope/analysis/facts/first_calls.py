@@ -54,6 +54,7 @@ class FirstCalls:
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
             it repeats; None elsewhere.  `percent` and `name` are then those of what compiles, if anything does.
+        is_silent: a good part of it is what comes before the first work of a device, of which nothing was recorded.
     """
 
     percent: float
@@ -65,6 +66,7 @@ class FirstCalls:
     longest_calls: int = 1
     is_beside: bool = False
     awaited_s: float | None = None
+    is_silent: bool = False
 
 
 def first_calls_of(trace: HostTrace) -> FirstCalls | None:
@@ -123,7 +125,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     is_start = (
         first_row.cause == "unknown"
         and not account.is_silent
-        and int(spent.sum()) + before_ps >= first_row.ps - before_ps > 0
+        and before_ps > 0
+        and int(spent.sum()) + before_ps >= first_row.ps - before_ps
     )
     is_beside = launch is not first_row and not is_start
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
@@ -131,7 +134,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     most = rows[once & (name == np.argmax(spent))]
     name_of_most, most_ms = trace.name_of(int(most[0])), float(spent.max()) / MS
     calls_of_most = int(np.count_nonzero(once & (name == np.argmax(spent))))
-    return FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
+    found = FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
+    return replace(found, is_silent=account.percent(before_ps) >= LARGE_SHARE)
 
 
 def _silent_before_work(trace: HostTrace, calls: I64) -> int:

@@ -820,6 +820,16 @@ def test_steps_of_many_small_things(work: str, kind: str) -> None:
     assert found.kind == kind
 
 
+def test_what_starts_once_for_all_rounds_gains_at_least_what_starting_takes() -> None:
+    marks = "".join(f"M{step}{'-' * 14}" for step in range(2))
+
+    found = dispatch.RULES[0](context_of(draw(f"host main | {marks}\nhost main | {'F' * 32}")))
+
+    assert found is not None
+    # 16 starts of 1 ms become one, and predictions are off by 22 % of what is left and 8 % of what goes.
+    assert (found.predicted_step_time_ms, found.least_step_time_ms) == (pytest.approx(1 + 0.22 + 0.08 * 15), 0.0)
+
+
 @pytest.mark.parametrize(
     ("framework", "fetches", "computes", "kind"),
     [

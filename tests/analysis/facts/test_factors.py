@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from draw import Sort, draw
 
-from stepscope.analysis.facts.factors import estimate_attention, estimate_fused, estimate_update, estimate_workers
+from stepscope.analysis.facts.factors import (
+    estimate_32_bits,
+    estimate_attention,
+    estimate_fused,
+    estimate_update,
+    estimate_workers,
+)
 from stepscope.model import EventKind as K
 from stepscope.model import HostTrace, TraceBuilder
 from stepscope.model.arrays import I64
@@ -83,3 +89,15 @@ def test_there_are_no_more_workers_than_processors(cores: int | None, workers: t
     found = estimate_workers(builder.build())
 
     assert (found.low, found.usual, found.high) == workers
+
+
+@pytest.mark.parametrize(
+    ("op", "usual", "says"),
+    [("aten::mkldnn_convolution", 0.2, True), ("aten::mm", 0.5, False), ("aten::add", 0.5, False)],
+)
+def test_what_onednn_computes_in_32_bits_alone_takes_a_fifth(op: str, usual: float, says: bool):
+    trace = draw("host main | W---", {"W": Sort(K.OP, op)})
+    found = estimate_32_bits(trace, named(trace, op))
+
+    assert found.usual == pytest.approx(usual)
+    assert ("oneDNN" in found.source) == says

@@ -48,6 +48,8 @@ NUMPY = "numpy/_core"
         ("json/encoder.py:260 _iterencode", "json.dump", "every N steps"),
         ("json/decoder.py:353 raw_decode", "json.loads", "parse that text once"),
         (None, "os.fsync", "every N steps"),
+        ("jax/_src/lib/__init__.py:132 _xla_gc_callback", "", "collects garbage"),
+        (None, "gc.collect", "collects garbage"),
         (None, "torch.log", ""),
         (None, "torch.randperm", "torch.randint"),
         ("/home/me/.pyenv/lib/python3.11/zipfile.py:1012 _read1", "", "unpack it once"),

@@ -386,10 +386,11 @@ def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdi
         return None
     line = context.line(first.change)
     if line is not None:
-        cause = "launch" if line.starts_small_work else cause
+        is_small = line.starts_small_work(context.framework == "pytorch")
+        cause = "launch" if is_small else cause
         if cause == "launch" and line.share("python") >= _MOST_OF:
             cause = "python"
-        if cause == "launch" and not line.starts_small_work:
+        if cause == "launch" and not is_small:
             return None
     part_ms = first.part_ms or 0.0 if line is None else line.own_ps / MS / context.quiet
     share, computes = context.percent(part_ms), context.percent(context.cause_ms("host_compute"))

@@ -188,10 +188,15 @@ class LineFacts:
         """Its time without contention."""
         return max(self.ps - self.causes.get("contention", 0), 0)
 
-    @property
-    def starts_small_work(self) -> bool:
-        """Whether it starts many ops, each too short to do more than start."""
-        return self.starts >= _MANY and self.own_ps < SHORT_OP_PS * self.starts
+    def starts_small_work(self, computes_in_call: bool) -> bool:
+        """Whether it starts many ops, each too short to do more than start, by their own time or by its time for each.
+
+        Args:
+            computes_in_call: an op computes on the thread that calls it, as PyTorch's do; others only start it there.
+        """
+        calls = sum(op.calls for op in self.ops)
+        each_ps = min(self.own_ps / max(self.starts, 1), sum(op.total_ps for op in self.ops) / max(calls, 1))
+        return self.starts >= _MANY and (not computes_in_call or each_ps < SHORT_OP_PS)
 
     def share(self, *causes: str) -> float:
         """The share of its time that some causes have, contention aside."""

@@ -11,7 +11,8 @@ from stepscope.analysis.advice.by_work import act_on_host_function
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
-from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES, TINY_BATCH
+from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
+from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES
 from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.loop_events import Starts

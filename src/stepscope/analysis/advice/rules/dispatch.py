@@ -12,7 +12,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
-from stepscope.analysis.advice.rules.words import AT_ONCE, TINY_BATCH, WORDS_OF_CLASS
+from stepscope.analysis.advice.rules.words import AT_ONCE, WORDS_OF_CLASS
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM, OpShare, WorkFacts, module_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
@@ -28,6 +28,7 @@ _LONGEST_START_MS = 1.0  # of a program, with the framework's work around it; lo
 _FETCHES = 10.0  # values per step
 _FETCHES_OF_STARTS = 0.1  # fewer are an accident of many small ops
 _REPEATS = 4.0  # of the same program, or of forward and backward, in a step
+TINY_BATCH = 8  # rows of a matrix product
 _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
 _MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from stepscope.analysis.advice.actions import Beside
 from stepscope.analysis.advice.rule import Actions
 
-TINY_BATCH = 8  # rows of a matrix product
-
 SKIP = "skip it if its result is not used: a loss with weight zero, a metric that nobody reads"
 RARELY = "evaluate every N steps instead of in every step"
 ONCE = "compute results that do not change from step to step once, and keep them"

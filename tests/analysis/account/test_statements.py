@@ -6,7 +6,13 @@ import numpy as np
 from draw import MS, K
 from sampling import sampled_thread
 
-from stepscope.analysis.account.statements import Statement, loop_around, main_statement, takes_result
+from stepscope.analysis.account.statements import (
+    Statement,
+    loop_around,
+    main_statement,
+    statement_that_calls,
+    takes_result,
+)
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.steps.find_steps import observed_time
 from stepscope.analysis.trace.spans import Spans
@@ -91,3 +97,19 @@ def test_the_loop_that_calls_a_function_is_none_over_steps():
 
     assert loop_around(trace, line, "$train.py:9 overlap", training) == ("line 6 of label (train.py)", "boxes")
     assert loop_around(trace, line, "$train.py:5 label", training) == ("", "")
+
+
+def test_of_two_calls_of_a_function_the_one_that_holds_some_time():
+    said = {
+        f"{MAKE} @20 teacher to=22": "xxxxx     ",
+        f"{MAKE} @21 student to=22": "     xxxxx",
+        "$net.py:3 forward @4 to=return": "xxxxxxxxxx",
+    }
+    trace, every = sampled(said), 10 * MS * np.arange(STEPS)
+    line, spans = threads_of(trace).main, Spans.union(every, every + 4 * MS)
+
+    assert statement_that_calls(trace, line, "$net.py:3 forward", spans) == (
+        MAKE,
+        Statement("train.py", 20, "teacher", 1.0),
+    )
+    assert statement_that_calls(trace, line, "$net.py:9 other", spans) is None

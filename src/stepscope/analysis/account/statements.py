@@ -158,6 +158,23 @@ def loop_around(trace: HostTrace, line: int, frame: str, training: Spans) -> tup
     return "", ""
 
 
+def statement_that_calls(trace: HostTrace, line: int, frame: str, spans: Spans) -> tuple[str, Statement] | None:
+    """The statement that calls a function for most of some time, with the name of the frames that it is in; None where
+    none is known.
+
+    Args:
+        line: of the thread; frame: the function, as its frames are named; spans: in which it runs.
+    """
+    told = _shown_statements(trace, line)
+    held = {type_: (told[type_].shown & spans).total for type_ in _callers(told, frame)}
+    type_ = max(held, key=lambda each: held[each], default=-1)
+    if type_ < 0 or held[type_] <= _MOST_OF * spans.total:
+        return None
+    said = told[type_].said
+    share = min(held[type_] / spans.total, 1.0)
+    return said.frame, Statement(place_of(said.frame)[1] or "", said.line, said.called, share, said.loop)
+
+
 def takes_result(trace: HostTrace, line: int, frame: str, made: Spans) -> bool:
     """Whether a function is called with what statements give that run in some time.
 

@@ -22,7 +22,7 @@ from stepscope.analysis.account.functions import LoopFunction, functions_of_loop
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
 from stepscope.analysis.account.selectors import work_launched_by
-from stepscope.analysis.account.statements import main_statement
+from stepscope.analysis.account.statements import main_statement, statement_that_calls
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.device_facts import work_by_kind
 from stepscope.analysis.facts.feeding import feed_of, ops_of_iterators
@@ -40,7 +40,7 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.python import place_of
+from stepscope.vocabulary.python import place_of, runs_layer
 from stepscope.vocabulary.traits import OpTrait
 
 K = EventKind
@@ -146,8 +146,10 @@ def _who_calls(trace: HostTrace, excess: Excess) -> Culprit | None:
     outer = max(parts, key=lambda each: ((each.spans & spans).total, each.spans.total, -each.frame), default=None)
     if outer is None:
         return None
-    name, file, line = place_of(trace.name_of(outer.frame))
-    return Culprit(name, file, line, None, None, None, excess.ps)
+    frame, said = trace.name_of(outer.frame), None
+    if runs_layer(place_of(frame)[0]):  # the model itself, which other lines may call as well
+        frame, said = statement_that_calls(trace, main, frame, spans) or (frame, None)
+    return Culprit(*place_of(frame), None, None, None, excess.ps, statement=said)
 
 
 def _who_makes(trace: HostTrace, made: SetUp) -> Culprit | None:

@@ -159,8 +159,8 @@ def loop_around(trace: HostTrace, line: int, frame: str, training: Spans) -> tup
 
 
 def statement_that_calls(trace: HostTrace, line: int, frame: str, spans: Spans) -> tuple[str, Statement] | None:
-    """The statement that calls a function for most of some time, with the name of the frames that it is in; None where
-    none is known.
+    """Of several statements that call a function the one that does so for most of some time, with the name of the
+    frames that it is in; None where one alone calls it, or none is known.
 
     Args:
         line: of the thread; frame: the function, as its frames are named; spans: in which it runs.
@@ -168,7 +168,7 @@ def statement_that_calls(trace: HostTrace, line: int, frame: str, spans: Spans) 
     told = _shown_statements(trace, line)
     held = {type_: (told[type_].shown & spans).total for type_ in _callers(told, frame)}
     type_ = max(held, key=lambda each: held[each], default=-1)
-    if type_ < 0 or held[type_] <= _MOST_OF * spans.total:
+    if len({told[each].said[:2] for each in held}) < 2 or held[type_] <= _MOST_OF * spans.total:
         return None
     said = told[type_].said
     share = min(held[type_] / spans.total, 1.0)

@@ -146,6 +146,7 @@ class Forecast(OfSession):
 class Comparison(AgentAnswer):
     """Two sessions: whether the step time changed by more than the noise, and where."""
 
+    mismatches: list[str]
     before: dict[str, Any]
     after: dict[str, Any]
     verdict: str
@@ -328,7 +329,8 @@ class Answers:
         report = compare_sides(one, other, tools).head(min(max(top, 1), _MOST_ROWS))
         whole = make_finite(report.to_dict())
         tables = {each["id"]: [_short_row(row) for row in whole[each["id"]]] for each in whole["tables"]}
-        copied = ("before", "after", "verdict", "verdict_text", "difference_ms", "uncertainty_ms", "speedup", "notes")
+        copied = ("mismatches", "before", "after", "verdict", "verdict_text")
+        copied += ("difference_ms", "uncertainty_ms", "speedup", "notes")
         following = [_call("advice", "what to change now", session=after)]
         return cast(Comparison, {**{key: whole[key] for key in copied}, "tables": tables, "next": following})
 

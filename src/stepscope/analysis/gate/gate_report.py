@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from stepscope.analysis.compare.compare import compare
@@ -121,7 +122,8 @@ def make_gate_report(
 def _notes(compared: CompareReport | None) -> tuple[str, ...]:
     if compared is None:
         return ()
-    return (f"step time: {compared.verdict_text}", *predicted_lines(compared.foretold), *compared.notes)
+    said = compared.mismatches, predicted_lines(compared.foretold), compared.notes
+    return (f"step time: {compared.verdict_text}", *chain.from_iterable(said))
 
 
 def _verdict(checks: Sequence[BudgetCheck]) -> str:

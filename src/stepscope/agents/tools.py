@@ -329,8 +329,8 @@ class Answers:
         report = compare_sides(one, other, tools).head(min(max(top, 1), _MOST_ROWS))
         whole = make_finite(report.to_dict())
         tables = {each["id"]: [_short_row(row) for row in whole[each["id"]]] for each in whole["tables"]}
-        copied = ("mismatches", "before", "after", "verdict", "verdict_text")
-        copied += ("difference_ms", "uncertainty_ms", "speedup", "notes")
+        figures = "difference_ms", "uncertainty_ms", "speedup"
+        copied = ("mismatches", "before", "after", "verdict", "verdict_text", *figures, "notes")
         following = [_call("advice", "what to change now", session=after)]
         return cast(Comparison, {**{key: whole[key] for key in copied}, "tables": tables, "next": following})
 

@@ -312,6 +312,27 @@ def test_shared_parts_are_those_that_a_search_for_each_interval_finds(
     assert [tuple(row) for row in np.asarray(intervals.intersect(start, end, low, high)).tolist()] == expected
 
 
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=6).map(sorted), max_size=4),
+    st.lists(st.tuples(st.integers(-1, 5), st.integers(-1, 10)), max_size=12),
+    st.booleans(),
+)
+def test_places_on_lines_are_those_that_a_search_on_each_finds(
+    lines: list[list[int]], asked: list[tuple[int, int]], before: bool
+) -> None:
+    first, out = np.cumsum([0, *map(len, lines)]), np.empty(len(asked), np.int64)
+    values = np.array([value for each in lines for value in each], np.int64)
+    line, limits = np.array([each for each, _ in asked], np.int32), np.array([each for _, each in asked], np.int64)
+    intervals.find_by_line(values, first, line, limits, before, first.copy(), out)
+
+    expected = []
+    for on, limit in asked:
+        mine = lines[on] if 0 <= on < len(lines) else []
+        good = [at for at, value in enumerate(mine) if (value <= limit if before else value >= limit)]
+        expected.append(first[on] + (good[-1] if before else good[0]) if good else -1)
+    assert out.tolist() == expected
+
+
 @given(_intervals, st.lists(_intervals, min_size=3, max_size=3), st.lists(st.booleans(), min_size=3, max_size=3))
 @settings(deadline=None)
 def test_pieces_give_way_to_the_first_cause_of_work_that_runs_tick_by_tick(

@@ -680,7 +680,7 @@ PIXELS = {
 )
 def test_pixels_that_are_moved_after_the_cast_are_found(ops, made, moved_us):
     line = "host tf_data_private_threadpool"
-    found = augmentation_of(draw(f"host main | M0------\n{line} | {ops}\n{line} | {made}", PIXELS))
+    found = augmentation_of(draw(f"host main | M0------M1------\n{line} | {ops}\n{line} | {made}", PIXELS))
 
     assert (found and found.wide_ps / 1e6) == moved_us
 

@@ -56,7 +56,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     line = int(trace.events.line[marks[0]])
     bounds = label_work(trace, label, line, start, end)
     ops = events_of_kind(trace, EventKind.OP)
-    if len(ops) and len(marks) == 1 and not (label[ops] >= 0).any():
+    if len(ops) and len(marks) == 1 and (trace.events.start_ps[ops] < start).all():
         return None  # what a profiler begins as it stops: all ops of the program lie before
     names = _step_names(trace.strings.texts(trace.event_names(marks)), number.tolist())
     return HostSteps(

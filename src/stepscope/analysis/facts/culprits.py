@@ -124,7 +124,9 @@ def _list_parts(trace: HostTrace, least_ps: float) -> Iterator[tuple[str, str, i
         # The program has a line for what runs forward; of backward work alone the line is that which starts it, or that
         # which ran it forward where a part of a pass is not needed.
         forward = excess.rows[trace.events.kind[excess.rows] != K.BACKWARD]
-        rows, follows = (forward, False) if len(forward) else (excess.rows, excess.kind == DROPPED)
+        ps = trace.events.duration_ps
+        is_forward = 2 * ps[forward].sum() >= ps[excess.rows].sum()
+        rows, follows = (forward, False) if is_forward else (excess.rows, excess.kind == DROPPED)
         who = _who_calls(trace, excess) if excess.kind in _OF_CALLERS else None
         who = who or _culprit_of_computing(trace, rows, trace.events.duration_ps[rows], follows)
         yield excess.kind, "host_compute", excess.ps, who

@@ -260,6 +260,17 @@ def test_batches_that_are_filled_up_to_more_than_their_longest_row() -> None:
     assert _padded(40, 36) == []
 
 
+def test_labels_that_the_loss_is_to_ignore_are_no_padding() -> None:
+    """`labels[:10] = -1` writes a number over the prompt; the rows themselves are all of one length."""
+    sorts = {
+        "s": _op("aten::slice", "40", "", "", "", ""),
+        "c": _op("aten::copy_", "10", "", ""),
+        "l": _op("aten::linear", "4,40,16", "8,16"),
+    }
+
+    assert excesses_of(_trace(_PADDED, **sorts)) == ()
+
+
 def test_what_else_is_copied_as_a_whole_is_no_row_of_the_batch() -> None:
     """Positions of the full length, which a model cuts and copies, are wider than a row."""
     sorts = {

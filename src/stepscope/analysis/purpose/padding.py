@@ -5,7 +5,9 @@
     slice  [320] 0:14    copy_ [14]      ...
     linear [16,320,64]                   the model computes all of it
 
-`pad_sequence` and `pad` run the same ops inside.
+`pad_sequence` and `pad` run the same ops inside.  A part that is filled with one number is no row, but a mask:
+
+    slice  [320] 0:25    copy_ [25] []   the loss ignores these labels
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from stepscope.analysis.purpose.tensors import alike_with_backward, ops_with_siz
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.model import EventKind, HostTrace, stat_names
-from stepscope.model.arrays import I64, distinct, used_rows
+from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import strip_library
 from stepscope.vocabulary.lookup import type_names
@@ -87,6 +89,7 @@ def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:
     follows = np.flatnonzero(cuts[:-1] & ~cuts[1:]) if len(rows) else np.empty(0, np.int64)
     texts = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
     first = {row: next(iter(sizes_of(trace.strings[row])), ()) if row > 0 else () for row in distinct(texts).tolist()}
+    follows = follows[~_is_number(trace, texts[follows + 1])]
     pairs, place = np.unique(np.stack([texts[follows], texts[follows + 1]], axis=1), axis=0, return_inverse=True)
     lengths = np.array([_front(first[whole], first[part]) for whole, part in pairs.tolist()], np.int64).reshape(-1, 2)
     own, filled = lengths[place.ravel()].T
@@ -98,6 +101,12 @@ def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:
     chosen[chosen] = alike[place.ravel()[chosen]]
     step = np.searchsorted(steps_of(trace).start_ps, times, side="right")
     return own[chosen], filled[chosen], step[chosen], times[chosen]
+
+
+def _is_number(trace: HostTrace, texts: I64) -> Mask:
+    """Which copies write one number into all places, by their operands: rows of strings."""
+    numbers = [row for row in distinct(texts[texts > 0]).tolist() if () in sizes_of(trace.strings[row])[1:2]]
+    return np.isin(texts, numbers)
 
 
 def _front(whole: Size, part: Size) -> tuple[int, int]:

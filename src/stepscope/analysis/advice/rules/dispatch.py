@@ -33,6 +33,7 @@ _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
 _MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
+_AT_ONCE = "do all rounds in one call"  # how the action begins
 
 _BATCH: Actions = {
     "tensorflow": (
@@ -185,7 +186,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
     comes_again = repeats >= _REPEATS
     how = f"the same work runs {repeats:.0f} times per step" if comes_again else "its ops are tiny"
     rounds = actions_for(context.framework, AT_ONCE) if comes_again else ()
-    at_once = [f"do all rounds in one call: {each}" for each in rounds]
+    at_once = [f"{_AT_ONCE}, if none needs the one before: {each}" for each in rounds]
     return Finding(
         part_ms=part,
         percent=100.0,
@@ -248,9 +249,11 @@ def _single_ops(context: Context, starts: float, part: float) -> Finding:
 
 def _name_loop(context: Context, advice: Advice) -> Advice:
     """The advice on single ops with the loop of the program that starts most of them, last of all actions: compiling
-    the step does away with what each round costs."""
+    the step does away with what each round costs.  Where rounds need each other it comes first in that on small
+    batches, whose rounds cannot be done at once then."""
     said = advice.culprit.statement if advice.culprit is not None else None
-    if advice.kind != "eager_dispatch" or said is None or not said.loop:
+    is_small = advice.kind == "small_batch"
+    if said is None or not said.loop or (advice.kind != "eager_dispatch" and not (is_small and said.carries)):
         return advice
     loop = f"the loop in line {said.loop} of {said.file}"
     how = f"replace {loop} by ops for all its rounds at once"
@@ -259,6 +262,8 @@ def _name_loop(context: Context, advice: Advice) -> Advice:
             f"let each round of {loop} work on several rows at once, such as several sequences or environments: a round"
             f" needs `{said.carries}` of the one before, other rows do not"
         )
+    if is_small:
+        return replace(advice, actions=(how, *(each for each in advice.actions if not each.startswith(_AT_ONCE))))
     return replace(advice, actions=(*advice.actions, how))
 
 

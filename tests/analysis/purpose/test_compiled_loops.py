@@ -70,6 +70,20 @@ CHAIN = (op("mixed", "multiply", STATE, "state", "flat"),)
 GROWS = (op("half", "multiply", STATE, "state", "flat"), op("grown", "add", STATE, "state", "half"))
 
 
+def test_a_round_needs_the_one_before_where_a_loop_inside_it_changes_the_state() -> None:
+    """What the inner loop gives has the place in its tuple that the state has in that of the outer one."""
+    inner = op("inner", "while", ALL, "all", calls=("condition", "body"))
+
+    assert independent_rounds(ran(looping(inner, element("changed", STATE, "inner", 3)))) is None
+
+
+def test_rounds_that_choose_a_branch_are_no_rounds_to_compute_at_once() -> None:
+    """All of them at once would run both branches: `lax.map` keeps a choice that `vmap` turns into a `select`."""
+    chosen = op("chosen", "conditional", STATE, "i", "flat", "flat")
+
+    assert independent_rounds(ran(looping(chosen, SUM))) is None
+
+
 def test_rounds_that_do_not_need_each_other() -> None:
     found = independent_rounds(ran(looping()))
 

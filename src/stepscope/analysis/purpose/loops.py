@@ -59,7 +59,7 @@ def _rounds_of(trace: HostTrace, work: ProgramWork) -> IndependentRounds | None:
     steps, parts, rounds, maps = max(len(whole_steps(trace).number), 1), list[I64](), 0.0, False
     for loop in _loops(work):
         body = _body(work, loop)
-        given = _list_carried(work, body)
+        given = [] if _chooses(work, body) else _list_carried(work, body)
         if not given or not all(_goes_alone(work, row, at) for at, row in enumerate(given)):
             continue
         rows = work.runs_of(np.flatnonzero(work.module.computation == body).tolist())
@@ -94,6 +94,11 @@ def _list_carried(work: ProgramWork, body: int) -> list[int]:
     return list(work.module.operands.linked(int(work.module.roots[body]))) if body >= 0 else []
 
 
+def _chooses(work: ProgramWork, body: int) -> bool:
+    """Whether each round runs one of several branches: all rounds at once would run all branches, and select."""
+    return bool((work.module.is_opcode("conditional") & (work.module.computation == body)).any())
+
+
 def _goes_alone(work: ProgramWork, row: int, place: int) -> bool:
     """Whether a value that goes from round to round keeps none waiting for the one before."""
     is_number = not work.flow.dims(row)
@@ -104,7 +109,9 @@ def _takes(work: ProgramWork, row: int, place: int) -> bool:
     """Whether a value is what the round was given at a place."""
     row = work.flow.origin(row)
     module = work.module
-    return module.opcode_of(row) == "get-tuple-element" and int(module.tuple_index[row]) == place
+    if module.opcode_of(row) != "get-tuple-element" or int(module.tuple_index[row]) != place:
+        return False
+    return module.opcode_of(work.flow.operand(row, 0)) == "parameter"  # not of another loop, inside the round
 
 
 def _is_written(work: ProgramWork, row: int, place: int) -> bool:

@@ -40,6 +40,7 @@ from stepscope.analysis.purpose.parts import part_without_layers
 from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training, rows_that_generate
+from stepscope.analysis.purpose.transforms import KEPT, fast_length, largest_factor, slow_transforms
 from stepscope.analysis.purpose.values import tensors_are_known
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
@@ -67,7 +68,7 @@ from stepscope.vocabulary.traits import PurposeTrait
 )  # fmt: skip
 DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
 EARLIER, PART = "earlier_steps", "part_without_layers"
-PADDING = "padding"
+PADDING, TRANSFORM = "padding", "slow_transform"
 (
     PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
 ) = FINDERS  # fmt: skip
@@ -548,6 +549,19 @@ _MADE_ANEW = {
 }
 
 
+def _find_transform(trace: HostTrace) -> Excess | None:
+    found = slow_transforms(trace)
+    if found is None:
+        return None
+    length, line = found.lengths[0], line_that_asks(trace, found.rows)
+    return Excess(
+        found.rows, KEPT,
+        f"computes Fourier transforms of {length:,} numbers, which has the prime factor {largest_factor(length):,}:"
+        f" of {fast_length(length):,} they take less than half of the time",
+        "the length may not change, as where the frequencies themselves are the result", asked_by=_frame(line),
+    )  # fmt: skip
+
+
 def _find_set_up(trace: HostTrace) -> Excess | None:
     made = set_up_of(trace)
     if made is None:
@@ -629,6 +643,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     JACOBIAN: _find_jacobian,
     HALF: _find_half,
     PADDING: _find_padding,
+    TRANSFORM: _find_transform,
     SET_UP: _find_set_up,
     PART: _find_part,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},

@@ -43,6 +43,7 @@ from stepscope.analysis.purpose.excess import (
     REPEATED,
     REPEATED_ROWS,
     TABLE,
+    TRANSFORM,
     UNUSED,
     ExcessFact,
 )
@@ -535,6 +536,17 @@ _EQUAL_ROWS: Actions = {
     ),
 }
 
+_FAST_LENGTH: Actions = {
+    "jax": (
+        "pad to a length of small factors, which for a convolution gives the same: jnp.fft.rfft(x, n=fast), fast ="
+        " scipy.fft.next_fast_len(n), or the next power of two",
+    ),
+    "": (
+        "pad to a length of small factors, which for a convolution gives the same: torch.fft.rfft(x, n=fast), fast ="
+        " scipy.fft.next_fast_len(n), or the next power of two",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -599,6 +611,10 @@ _EXCESSES = (
     ),
     _Excess(
         PADDING, "padding", "what fills batches up", "Compute less padding", _SHORTER_BATCHES,
+    ),
+    _Excess(
+        TRANSFORM, "slow-transform", "what a fast length spares",
+        "Transform lengths without large prime factors", _FAST_LENGTH,
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

@@ -64,7 +64,7 @@ class Blindness:
         fix: how to record it.
         lost: the share of the launches in the usual steps whose work was not recorded.
         hides_causes: nothing tells one cause from another, so that none is certain.
-        of_devices: it is all that devices do, and nothing of what the host does.
+        of_devices: it is all that devices do, and nothing of what the host does; of_host: the other way round.
     """
 
     why: str
@@ -72,6 +72,7 @@ class Blindness:
     lost: float = 0.0
     hides_causes: bool = False
     of_devices: bool = False
+    of_host: bool = False
 
 
 def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
@@ -99,7 +100,8 @@ def blindness_of(trace: HostTrace, step: int) -> Blindness | None:
         return Blindness("what the devices do was not recorded", how, of_devices=True)
     lacks_host = trace.framework not in ("", "python") and not has_native_events(trace)
     if lacks_host and not _is_observed(trace) and not has_lost_framework(trace):
-        return Blindness("nothing of what the framework does was recorded", remedy(HOST_ACTIVITY, recorder_of(trace)))
+        why = "nothing of what the framework does was recorded"
+        return Blindness(why, remedy(HOST_ACTIVITY, recorder_of(trace)), of_host=True)
     return None
 
 

@@ -880,7 +880,8 @@ def _order_next(context: Context, account: StepAccount, then: Sequence[str]) -> 
     if context.has_steps:
         return (*then,)
     marks, is_known = remedy(STEP_MARKS, context.recorder), _most_of_capture(account) is not None
-    return (*then, marks) if is_known or account.blindness is not None or account.is_silent else (marks, *then)
+    lacks_devices = account.blindness is not None and not account.blindness.of_host
+    return (*then, marks) if is_known or lacks_devices or account.is_silent else (marks, *then)
 
 
 def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
@@ -912,7 +913,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return f"Find out what {account.devices} does while launched work waits"
     if account.blindness is not None and account.blindness.hides_causes:
         return "Record again: what its events mean is not known"
-    if account.blindness is not None and row is not None and row.cause in ("unknown", "sync", "launch"):
+    lacks_devices = account.blindness is not None and not account.blindness.of_host
+    if lacks_devices and row is not None and row.cause in ("unknown", "sync", "launch"):
         return "Record again: what the devices do is missing"
     if (uneven := _uneven_hosts(context)) is not None:
         return f"Find out why {uneven[0]} takes longer than the others"

@@ -40,7 +40,7 @@ export const listedSessions = computed<readonly SessionInfo[]>(() => {
   return (sessions.value?.sessions ?? []).filter((each) => !said[each.id]?.deleted);
 });
 
-/** When it was recorded: as stated, else the time in its name; that of its files, which may be copies, is said to be. */
+/** When it was recorded: as stated, else by its name; the time of its files, which may be copies, is said to be. */
 export function recordedText({ run, modified }: SessionInfo, stated?: string | null): string {
   if (stated) return when(Date.parse(stated) / 1e3);
   const found = /(\d{4})_(\d\d)_(\d\d)_(\d\d)_(\d\d)_(\d\d)/.exec(run)?.slice(1).map(Number);

@@ -158,8 +158,12 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               <WordsLine words={wordsOf(each.id)} />
               <GlanceLine id={each.id} />
               <span class="muted minor breaks">
-                {recordedText(each, glances.value[each.id]?.recorded)} · {placesText(each.hosts)} · {bytes(each.bytes)}{" "}
-                · {each.formats.map((format) => FORMATS[format] ?? format).join(", ")}
+                {[
+                  recordedText(each, glances.value[each.id]?.recorded),
+                  placesText(each.hosts),
+                  bytes(each.bytes),
+                  each.formats.map((format) => FORMATS[format] ?? format).join(", "),
+                ].join(" · ")}
               </span>
             </button>
             <RowActions info={each} onEdit={onEdit} />

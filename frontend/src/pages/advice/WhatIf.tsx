@@ -70,7 +70,7 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** A kernel's C++ name without its namespaces, and a range without what PyTorch puts behind it, no longer than a row. */
+/** A kernel's name without namespaces, and a range without what PyTorch puts behind it, no longer than a row. */
 const partName = (text: string) => middleCut(/^void |<.*>/.test(text) ? shortKernel(text) : text.replace(/#.*/, ""));
 
 function PartRow({ part, share, setShare }: { part: Part; share: number; setShare: (share: number) => void }) {
@@ -157,7 +157,8 @@ function PredictionOf({ answer }: { answer: Answer }) {
 /** Before any slider is moved, what the first advice gives. */
 function Advised({ advice }: { advice: Advice | undefined }) {
   if (!advice?.predicted_speedup) return <p class="muted whatif-answer">Move a slider</p>;
-  const reasoning = `this is the first advice, ${advice.title.charAt(0).toLowerCase()}${advice.title.slice(1)}; move a slider for something else`;
+  const first = `${advice.title.charAt(0).toLowerCase()}${advice.title.slice(1)}`;
+  const reasoning = `this is the first advice, ${first}; move a slider for something else`;
   return <Predicted {...advice} predicted_least_ms={null} predicted_most_ms={null} reasoning={reasoning} />;
 }
 

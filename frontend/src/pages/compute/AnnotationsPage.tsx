@@ -65,10 +65,10 @@ function rangeSentences([first, second]: readonly Range[]): readonly string[] {
   const share = first.step_percent ?? 0;
   const device = Number(first.device_ms ?? 0);
   const inner = second && Number(second.device_ms) > 0 ? second : null;
-  if (device > 0)
-    return [
-      `Devices work ${duration(device)} for \`${name}\`${inner ? `, ${duration(Number(inner.device_ms))} for \`${middleCut(shortRange(String(inner.name)))}\`` : ""}`,
-    ];
+  const beside = inner
+    ? `, ${duration(Number(inner.device_ms))} for \`${middleCut(shortRange(String(inner.name)))}\``
+    : "";
+  if (device > 0) return [`Devices work ${duration(device)} for \`${name}\`${beside}`];
   if (!share) return [`\`${name}\` takes ${duration(total)}`];
   if (share < TELLING_PERCENT)
     return [

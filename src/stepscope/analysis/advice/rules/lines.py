@@ -183,8 +183,8 @@ def _is_kept_up(context: Context, line: LineFacts) -> bool:
 
 def is_model(line: LineFacts) -> bool:
     """Whether a function is the model or a part of it, as far as is known: its result is needed, and nothing in it says
-    that it could be had for less; its Python is that between the model's ops, or a layer's, and not most of it; or it calls
-    a few compiled programs, and what else it does is less."""
+    that it could be had for less; its Python is that between the model's ops, or a layer's, and not most of it; or it
+    calls a few compiled programs, and what else it does is less."""
     kind = kind_of(line)
     starts_ops = line.in_layer and not line.inside and line.share("python") < _MOST_OF
     is_between = line.is_forward or starts_ops or (line.share("launch") >= _MOST_OF and line.asleep < _MOST_OF)

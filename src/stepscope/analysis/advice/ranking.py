@@ -939,11 +939,11 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
 def _uneven_hosts(context: Context) -> tuple[str, str] | None:
     """The host whose steps take longer than those of all others, and by how much, in words; None where none does.
 
-    Communication is left out, in which the others wait for it; which host a busy machine keeps
-    waiting is chance.
+    Communication is left out, in which the others wait for it.  Processes that compute on the cores of a machine, and
+    those of a busy one, share them: which of them is kept waiting is chance.
     """
     accounts = [(each.account, each.host) for each in context.hosts if each.account is not None]
-    if any(account.is_busy for account, _ in accounts):
+    if not context.has_device or any(account.is_busy for account, _ in accounts):
         return None
     times = sorted((account.own_ps, host) for account, host in accounts if account.has_steps)
     if len(times) < 2 or 100.0 * times[-1][0] < (100.0 + LARGE_SHARE) * times[-2][0]:

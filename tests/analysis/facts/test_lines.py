@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from draw import MS, Sort, draw
 from reporting import context_of
+from sampling import sampled_thread
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.model import model_of
@@ -187,6 +188,32 @@ def sampled(*shown: str) -> HostTrace:
             if letter != " ":
                 frames.event(SORTS[letter].name, (60 * step + 10 * at) * MS, 10 * MS, K.PYTHON_CALL)
     return replace(builder.build(), framework="pytorch")
+
+
+def test_of_a_function_that_is_mostly_python_the_known_work_that_most_of_it_is_counts_before_a_longer_line() -> None:
+    """Of 70 ms a copy takes 30 and a call of a network 40, of which an op takes 25."""
+    builder = TraceBuilder("host")
+    thread, frames, where, times = sampled_thread(builder)
+    name = SORTS["p"].name
+    frames.event(SORTS["r"].name, 0, 400 * MS, K.PYTHON_CALL)
+    for step in range(4):
+        begin = 100 * step
+        thread.event("train", begin * MS, 100 * MS, K.STEP_MARK, {"step_num": step})
+        for at, sort in ((0, SORTS["f"]), (4, SORTS["b"]), (8, SORTS["u"])):
+            thread.event(sort.name, (begin + at) * MS, 4 * MS, sort.kind, {sort.number: step} if sort.number else {})
+        thread.event("aten::mm", (begin + 52) * MS, 25 * MS, K.OP)
+        for at in range(10):
+            times.event("sample", (begin + 10 * at + 5) * MS, 0, K.OTHER)
+            if 2 <= at < 9:
+                frames.event(name, (begin + 10 * at) * MS, 10 * MS, K.PYTHON_CALL)
+                said = f"{name} @9 copy.deepcopy" if at < 5 else f"{name} @10 net"
+                where.event(said, (begin + 10 * at) * MS, 10 * MS, K.OTHER)
+
+    (line,) = lines_of(replace(builder.build(), framework="pytorch"))
+    assert (line.name, line.share("python")) == ("draw_preview", 45 / 70)
+    assert line.statement is not None
+    assert (line.statement.line, line.statement.called) == (9, "copy.deepcopy")
+    assert line.statement.share < 0.5
 
 
 def test_a_function_that_most_samples_of_the_training_show_holds_it_however_little_it_is_of_the_function() -> None:

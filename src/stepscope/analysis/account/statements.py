@@ -39,7 +39,7 @@ class Statement:
 
     Attributes:
         file, line: where it is; called: the function that it calls, as it names it, empty if it calls none for long.
-        share: the share of the function's time that it holds, above 0.5 to 1.
+        share: the share of the function's time that it holds: above 0.5 to 1, of known work in its Python also less.
         loop, is_same, carries: of the loop around it, see SampledStatement.
     """
 

@@ -288,7 +288,8 @@ def act_on_inside(
     place = f" at {statement.place}" if statement is not None else ""
     what = called or (inside or "")
     if (work := work_in(inside, called)) is not None:
-        return (f"{name} spends most of its time in {what}{place}: {work.action}",)
+        much = "most" if statement is None or 2 * statement.share > 1 else "much"
+        return (f"{name} spends {much} of its time in {what}{place}: {work.action}",)
     if not what or not is_input:
         return ()
     return (f"make what {name} does in {what}{place} cheaper, or do it once, before training, and keep the result",)

@@ -9,7 +9,7 @@ holds nearly all of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
@@ -491,7 +491,10 @@ def _describe(
     name, file, line = place_of(trace.name_of(inner.frame))
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     frame = trace.name_of((inner if owner == CODE_OF_MODULE else outer).frame)
-    said = main_statement(trace, loop.line, trace.name_of(inner.frame), spans)
+    waits = _waits_in(trace, loop, spans, certain, inside)
+    said = _known_work(trace, loop, spans, waits["causes"]) or main_statement(
+        trace, loop.line, trace.name_of(inner.frame), spans
+    )
     is_own = said is not None and bool(said.loop)
     around, carries = loop_around(trace, loop.line, frame, training.spans)
     products = _products_of(trace, loop.line)
@@ -511,7 +514,7 @@ def _describe(
         starts=len(inside) / steps,
         **_ops_in(trace, inside),
         **_computing_in(trace, loop.line, spans, certain, inside, products),
-        **_waits_in(trace, loop, spans, certain, inside),
+        **waits,
         is_input=feeds_next and not calls_model,
         is_needed=feeds_next and calls_model,
         feeds=reaches(trace, loop.line, frame, training.spans) if training.spans.total else None,
@@ -587,6 +590,21 @@ def _waits_in(trace: HostTrace, loop: LoopTime, spans: Spans, certain: Spans, in
         "fetches": _count_reads(trace, loop, certain) / steps,
         "asleep": _share_asleep(trace, loop, spans),
     }
+
+
+def _known_work(trace: HostTrace, loop: LoopTime, spans: Spans, causes: Mapping[str, int]) -> Statement | None:
+    """The line of a function that holds most of its Python, where that is most of the function, in work of a library of
+    which a cheaper form is known: also where ops, which the function may need, have a line that holds more."""
+    python_ps, steps = causes.get("python", 0), max(len(whole_steps(trace).number), 1)
+    if 2 * python_ps < sum(causes.values()) or not python_ps:
+        return None
+    known = [
+        ((each.spans & spans).total, each.statement)
+        for each in statements_of_loop(trace, loop.line)
+        if (work := work_in(each.inside, each.statement.called)) is not None and work.is_avoidable
+    ]
+    ps, said = max(known, key=lambda each: each[0], default=(0, None))
+    return replace(said, share=ps / spans.total) if said is not None and 2 * ps >= steps * python_ps else None
 
 
 def _library_at(trace: HostTrace, loop: LoopTime, said: Statement | None) -> str:

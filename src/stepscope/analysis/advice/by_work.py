@@ -54,7 +54,10 @@ _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
         "attention: torch.nn.functional.scaled_dot_product_attention or FlashAttention in 16 bits; shorter or packed"
         " sequences",
     ),
-    (ATTENTION, _DEVICE, "jax"): ("attention: jax.nn.dot_product_attention(..., implementation='cudnn'), in bfloat16",),
+    (ATTENTION, _DEVICE, "jax"): (
+        "attention in bfloat16: jax.nn.dot_product_attention(..., implementation='cudnn') on NVIDIA's devices, the"
+        " fused attention of Transformer Engine on AMD's",
+    ),
     (NORMALIZATION, _DEVICE, "pytorch"): ("torch.compile(model) joins normalizations to the ops around them",),
     (RUNTIME_COMPILER, _HOST, ""): (_COMPILED,),
 }

@@ -94,7 +94,10 @@ _ATTENTION: Actions = {
         " Face models from_pretrained(..., attn_implementation='sdpa')",
         "in 16 bits it runs as one flash kernel, which writes no matrix of scores",
     ),
-    "jax": ("jax.nn.dot_product_attention(q, k, v, implementation='cudnn')",),
+    "jax": (
+        "jax.nn.dot_product_attention(q, k, v, implementation='cudnn') on NVIDIA's devices, the fused attention of"
+        " Transformer Engine on AMD's",
+    ),
     "tensorflow": ("keras.layers.MultiHeadAttention with flash attention: keras.config.enable_flash_attention()",),
     "": ("use a fused attention kernel",),
 }

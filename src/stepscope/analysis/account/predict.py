@@ -60,6 +60,7 @@ class Predicted:
         causes_now: the same before the changes.
         is_once: but for one of several steps less is saved than any advice is given on, so how often that one comes is
             not known.
+        of_processors: the share of the work on full processors that goes, where that is what shortens the step; else 0.
         silent: the share of what is unexplained in which the loop's thread is in no call; a call that says nothing of
             what it does still says how long it takes.
     """
@@ -73,6 +74,7 @@ class Predicted:
     causes_now: dict[str, int]
     is_once: bool = False
     silent: float = 1.0
+    of_processors: float = 0.0
 
     @property
     def why_not(self) -> str | None:

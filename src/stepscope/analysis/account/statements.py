@@ -27,7 +27,9 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_statements
+from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.python import SampledStatement, below_packages, is_of_user, place_of, statement_of
+from stepscope.vocabulary.traits import CodeTrait
 
 _MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
 _NEARLY_ALL = 0.9  # of it: the rest is not worth a word
@@ -129,7 +131,7 @@ def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | No
         within = {each.said.line for each in peers if each.said.called != said.called}  # train(states(x))
         if within & {*(said.to or ()), said.line} or {each.said.line for each in peers} & (said.to or frozenset()):
             return True
-        if said.is_returned:
+        if said.is_returned or name_has(said.frame, CodeTrait.PART_OF_FUNCTION):  # [draw(each) for each in rows]
             front |= _callers(told, said.frame) - seen
         is_known &= said.to is not None and not said.is_kept and not said.carries  # which the next round takes
         is_known &= (told[type_].shown & wanted).total < _MOST_OF * wanted.total  # improve(policy, rollout(policy))

@@ -147,6 +147,11 @@ class Context:
         """The cores of its machine; None if that was not recorded."""
         return self.pace.op_threads.cores
 
+    def of_processors(self, change: str) -> float:
+        """The share of the work on full processors that a change saves, where that shortens the step most; else 0."""
+        found = self.changes.predicted.get(change) if self.changes is not None else None
+        return found.of_processors if found is not None else 0.0
+
     def culprit(self, part: str) -> Culprit | None:
         """The culprit of a part of its steps, see `HostFacts.culprits`; None if none is known."""
         row = self.pace.culprits.get(part)

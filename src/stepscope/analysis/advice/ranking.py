@@ -351,6 +351,8 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return UNKNOWN
     change = None if first is None else FirstChange(_causes_in(context, first), first.gain_percent)
     verdict = judge_account(context.account, change)
+    if first is not None and (full := _state_of_processors(context, first, verdict)) is not None:
+        return full
     if first is not None and (state := _state_of_change(context, first, verdict)) is not None:
         return state
     if first is not None and verdict.cause == "host_compute" and _is_in_tiny_ops(context, first):
@@ -366,6 +368,19 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return verdict
     said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
     return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
+
+
+def _state_of_processors(context: Context, first: Advice, verdict: Verdict) -> Verdict | None:
+    """The verdict on steps that are as long as the work of all threads, as the processors are full: the limit is what
+    the first advice takes from them, though no step waits for it; None for other steps."""
+    share, held = context.of_processors(first.change), context.pace.processors
+    if not share or held is None or verdict.cause != "host_compute":  # else the account has it as the limit, too
+        return None
+    cause, name = ("input", cause_words("input")) if first.kind.startswith("input") else ("python", "")
+    name = name or (f"`{first.culprit.name}`" if first.culprit is not None else cause_words(cause))
+    label = VERDICT_OF_CAUSE[cause]
+    said = f"{label.replace('_', '-')}: threads compete for the processors, {100 * share:.1f} % of their work is {name}"
+    return Verdict(label, round(100 * share, 4), said, cause, (held.describe(), *verdict.evidence))
 
 
 # What computes on the host may do it for another end: the batch, a file, or only to be started.  What the time of the

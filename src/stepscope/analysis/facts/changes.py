@@ -32,12 +32,12 @@ from stepscope.analysis.facts.factors import (
     estimate_update,
     estimate_workers,
 )
-from stepscope.analysis.facts.lines import parts_of_lines
+from stepscope.analysis.facts.lines import lines_of, parts_of_lines
 from stepscope.analysis.facts.loop import BEFORE_WORK, FETCHES, FREEING, PYTHON, LoopTime, loop_time_of
+from stepscope.analysis.facts.processors import lacks_cores, processors_of
 from stepscope.analysis.facts.work import ops_of_programs, split_programs, work_events_of, work_of
 from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.excess import COPIED, EXCESSES, ONE_BY_ONE, Excess, excesses_of
-from stepscope.analysis.resources.counters import cores_used
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
@@ -70,7 +70,6 @@ UNEXPLAINED = (
     "unexplained"  # what was not recorded, removed: no advice, but the most that any other change competes with
 )
 LONG_CALL_PS = 1_000_000_000  # launching takes a hundredth of it: such a call waits for something
-_HAD_CORES = 0.9  # of the time that its threads seem to work: that of programs on a quiet machine is 0.95 to 1.03
 LEAST = LEAST_PERCENT / 100.0  # of the step: no advice is given on less
 
 
@@ -109,19 +108,20 @@ def _changes(trace: HostTrace) -> Changes | None:
         ops = _ops_left_out(trace) | {each.kind: (each.rows, each.keeps, each.keeps) for each in excesses_of(trace)}
         found |= {name: _drop_pauses(trace, *ops[name], found[name]) for name in ops.keys() & found.keys()}
         found |= {each.kind: _leave_out(trace, each, found.get(each.kind)) for each in excesses_of(trace)}
-        if _lacks_cores(model):
+        if lacks_cores(model):
             found = {name: each and replace(each, least_ps=0) for name, each in found.items()}
+        found |= _share_processors(trace, found)
     linked = bool((model.graph.edges.kind == EdgeKind.LAUNCH).any())
     return Changes({name: each for name, each in found.items() if each is not None}, None, linked)
 
 
-def _lacks_cores(model: StepModel) -> bool:
-    """Whether several threads of the program seem to work for clearly longer than the process had cores: what each of
-    them waited for one was not recorded, so that what a change leaves may take far less than it did."""
-    graph, used = model.graph, cores_used(model.trace)
-    inside = np.isin(graph.step, model.steps) & (graph.line >= 0)
-    seems = float(graph.own_ps[inside].sum() / max(graph.recorded_step_ps[model.steps].sum(), 1))
-    return used is not None and seems > 1.0 + LEAST and used < _HAD_CORES * seems
+def _share_processors(trace: HostTrace, found: dict[str, Predicted | None]) -> dict[str, Predicted | None]:
+    """The forecasts for work that runs beside the step, but takes processors that the step has too few of."""
+    held = processors_of(trace)
+    if held is None:
+        return {}
+    work = {"input": held.input_ps, **{line.key: line.own_ps * (1.0 - line.asleep) for line in lines_of(trace)}}
+    return {name: each and held.without(each, work[name]) for name, each in found.items() if name in work}
 
 
 def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float, float]]:

@@ -19,6 +19,7 @@ from stepscope.analysis.facts.feeding import FeedFacts, feed_of
 from stepscope.analysis.facts.first_calls import FirstCalls, first_calls_of
 from stepscope.analysis.facts.lines import LineFacts, is_one_function, lines_of
 from stepscope.analysis.facts.loop import LoopFacts, loop_of
+from stepscope.analysis.facts.processors import Processors, processors_of
 from stepscope.analysis.facts.rivals import Rival, rival_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
 from stepscope.analysis.facts.strategy import strategy_of
@@ -67,6 +68,7 @@ class HostFacts:
         excesses: work that the steps do not need, the longest first.
         op_threads: cores of the machine and threads of one op.
         cores_used: how many cores the process kept busy, on average; None where that was not recorded.
+        processors: what threads take of the processors where these are too few for them; None elsewhere.
         lines: functions of the program that the steps could leave out, the longest first.
         is_one_function: see `lines.is_one_function`.
         rival: a thread of the program that keeps the interpreter from the loop; None where none is known to.
@@ -99,6 +101,7 @@ class HostFacts:
     excesses: tuple[ExcessFact, ...] = ()
     op_threads: OpThreads = field(default_factory=lambda: OpThreads(None, None))
     cores_used: float | None = None
+    processors: Processors | None = None
     lines: list[LineFacts] = field(default_factory=list)
     is_one_function: bool = False
     rival: Rival | None = None
@@ -144,6 +147,7 @@ _FINDERS: dict[str, Callable[[HostTrace], Any]] = {
     "excesses": excess_facts_of,
     "op_threads": op_threads_of,
     "cores_used": cores_used,
+    "processors": processors_of,
     "lines": lines_of,
     "is_one_function": is_one_function,
     "rival": rival_of,

@@ -43,6 +43,7 @@ from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.inside import work_in
 from stepscope.analysis.facts.loop import FETCHES, LoopTime, loop_time_of
 from stepscope.analysis.facts.loop_events import is_read_by_op
+from stepscope.analysis.facts.processors import processors_of, ran_ps
 from stepscope.analysis.facts.work import (
     OPS_OF_A_PROGRAM,
     SHORT_OP_PS,
@@ -581,6 +582,12 @@ def _waits_in(trace: HostTrace, loop: LoopTime, spans: Spans, certain: Spans, in
     with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     causes["contention"] = (_contention(trace) & spans).total
+    asleep = _share_asleep(trace, loop, spans)
+    ran = ran_ps(trace, loop.line, spans) if processors_of(trace) is not None else None
+    if ran is not None:  # Python beside what other threads compute takes a processor from them
+        hidden = ran - sum(causes.values())
+        causes["python"] = causes.get("python", 0) + max(hidden, 0)
+        asleep = min(asleep, max(1.0 - ran / max(spans.total, 1), 0.0))
     idle = spans - spans_of(trace, inside)  # it starts nothing
     return {
         "causes": {cause: round(ps / steps) for cause, ps in causes.items() if ps},
@@ -588,7 +595,7 @@ def _waits_in(trace: HostTrace, loop: LoopTime, spans: Spans, certain: Spans, in
         "peers_ps": round((with_peers & idle - _contention(trace)).total / steps),
         "fetches_ps": round((loop.spans[FETCHES] & spans).total / steps),
         "fetches": _count_reads(trace, loop, certain) / steps,
-        "asleep": _share_asleep(trace, loop, spans),
+        "asleep": asleep,
     }
 
 

@@ -211,6 +211,9 @@ def _describe(context: Context, line: LineFacts) -> str:
         said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
     if line.statement is not None and not line.inside:
         said += f", {line.statement.describe()}"
+    held = context.pace.processors
+    if held is not None and context.of_processors(line.key):
+        said += f"; other work runs beside it, but {held.describe()}"
     if not _starts_many(context, line):
         return said
     steps = context.loop.steps if context.loop else 1

@@ -49,6 +49,18 @@ _OWN_THREADS = (
     " dataset.with_options(options)"
 )
 
+# What helps where the input's threads and the step want the same processors.
+_LESS_INPUT = (
+    "do less in the dataset's functions: first pick what the step keeps of an element (crop, select, shorten), then"
+    " work on that",
+    "do what is the same in each epoch once, before training, or .cache() it; work on whole batches after .batch(n)",
+)
+_LESS_PYTHON = (
+    "do less in the Python that makes the batch: hand over compact arrays (numbers of classes or words, not wide rows"
+    " of zeros and ones; integers, not floats), and let the model expand them",
+    "do what is the same in each epoch once, before training",
+)
+
 _SOME_WORKERS = "num_workers=4 or more"
 _LOADER_OF_INFERENCE = Beside(
     f"DataLoader({_SOME_WORKERS}, persistent_workers=True), if one loader feeds many calls of the model; a loader made"
@@ -141,6 +153,8 @@ _FIRST_BATCH = _Cause(
 
 
 def _find_waiting(context: Context) -> Finding | None:
+    if (crowds := _find_crowding(context)) is not None:
+        return crowds
     unnamed = _gaps_before_steps_ms(context)
     waits = _waiting_ms(context) + unnamed
     if context.percent(waits) < (MODERATELY_INPUT_BOUND if context.has_device else LEAST_PERCENT):
@@ -250,6 +264,30 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
         tool="tf-data",
         confidence=0.6,
         rows=(Row("overview", "input", round(waits, 3)),),
+        intervals=context.intervals("host_compute"),
+    )
+
+
+def _find_crowding(context: Context) -> Finding | None:
+    """Input whose threads take processors that the step has too few of, more than it waits for: only less of its work
+    helps, as the same on more threads or further ahead takes as much."""
+    held, share = context.pace.processors, context.of_processors("input")
+    if held is None or not share:
+        return None
+    kind = _replaceable(context.feed) or "input_preprocessing"
+    less = _LESS_PYTHON if kind == "input_python" else _LESS_INPUT
+    return Finding(
+        part_ms=share * context.period_ms,
+        id="input.crowds",
+        kind=kind,
+        title="Make the input cheaper: it takes the processors that the step needs",
+        evidence=f"{held.describe()}; {100 * share:.0f} % of their work is input, whether or not a step waits for it",
+        change="input",
+        without="the work of the input's threads",
+        parts=("feed",),
+        actions=(*map(Named, _call_once(context)), *less),
+        tool="tf-data",
+        confidence=0.7,
         intervals=context.intervals("host_compute"),
     )
 

@@ -138,8 +138,8 @@ WINGS: dict[str, set[str]] = {
     "xla": {"hlo", "trace", "steps"},
     "account": {"trace", "steps"},
     "purpose": {"hlo", "trace", "steps", "account"},
-    "facts": 4_640,  # what threads take of too few processors; a function of 67 lines is four
-    "advice": 7_280,  # what classes say in one table, with titles; input that takes processors from the step
+    "facts": {"hlo", "trace", "steps", "account", "purpose", "workers", "resources"},
+    "advice": {"trace", "steps", "account", "purpose", "facts", "ops", "input", "resources", "workers", "waits"},
     "trust": {"trace", "steps", "account", "workers"},
     "overview": {"trace", "steps", "ops", "account", "facts", "advice", "resources"},
     "compare": {"trace", "account", "overview"},

@@ -290,7 +290,7 @@ def _find_calls(
             continue
         if len(each.samples) < _FEWEST_SAMPLES:
             continue
-        facts = _describe(trace, loop, training, call, call)
+        facts = _describe(trace, loop, training, call, call, is_apart=False)
         said, function = each.statement, facts.name.rpartition(" @")[0]
         if work is None and (not said.called or facts.share("python", "input") < _COMPUTES or facts.starts >= _MANY):
             continue  # Python between as many ops starts them
@@ -484,7 +484,12 @@ def _types_with_gradients(trace: HostTrace, rows: I64) -> list[int]:
 
 
 def _describe(
-    trace: HostTrace, loop: LoopTime, training: _Training, outer: LoopFunction, inner: LoopFunction
+    trace: HostTrace,
+    loop: LoopTime,
+    training: _Training,
+    outer: LoopFunction,
+    inner: LoopFunction,
+    is_apart: bool = True,
 ) -> LineFacts:
     spans, steps = outer.spans - training.spans, max(len(whole_steps(trace).number), 1)
     certain = outer.certain - training.spans
@@ -492,7 +497,7 @@ def _describe(
     name, file, line = place_of(trace.name_of(inner.frame))
     owner = "" if inner is outer else place_of(trace.name_of(outer.frame))[0]
     frame = trace.name_of((inner if owner == CODE_OF_MODULE else outer).frame)
-    waits = _waits_in(trace, loop, spans, certain, inside)
+    waits = _waits_in(trace, loop, spans, certain, inside, is_apart)
     said = _known_work(trace, loop, spans, waits["causes"]) or main_statement(
         trace, loop.line, trace.name_of(inner.frame), spans
     )
@@ -575,15 +580,21 @@ def _computing_in(
     }
 
 
-def _waits_in(trace: HostTrace, loop: LoopTime, spans: Spans, certain: Spans, inside: I64) -> dict[str, Any]:
-    """What the time of a function goes to, and what it waits for, as attributes of LineFacts."""
+def _waits_in(
+    trace: HostTrace, loop: LoopTime, spans: Spans, certain: Spans, inside: I64, is_apart: bool
+) -> dict[str, Any]:
+    """What the time of a function goes to, and what it waits for, as attributes of LineFacts.
+
+    Args:
+        is_apart: nothing of the training lies in it, which its thread may compute itself.
+    """
     steps, every = max(len(whole_steps(trace).number), 1), every_step(trace)
     on_devices = [every.spans_of(cause) for cause in _ON_DEVICES] if every else []
     with_peers = every.spans_of(Cause.COMMUNICATION) if every else spans - spans
     causes = {cause.name.lower(): (every.spans_of(cause, loop.line) & spans).total for cause in Cause} if every else {}
     causes["contention"] = (_contention(trace) & spans).total
     asleep = _share_asleep(trace, loop, spans)
-    ran = ran_ps(trace, loop.line, spans) if processors_of(trace) is not None else None
+    ran = ran_ps(trace, loop.line, spans) if processors_of(trace) is not None and is_apart else None
     if ran is not None:  # Python beside what other threads compute takes a processor from them
         hidden = ran - sum(causes.values())
         causes["python"] = causes.get("python", 0) + max(hidden, 0)

@@ -102,6 +102,29 @@ def test_nested_calls_become_a_graph_with_self_times() -> None:
     assert ".map(fn, num_parallel_calls=tf.data.AUTOTUNE)" in str(found.bottleneck["suggestion"])
 
 
+def test_the_batch_of_a_dataset_made_for_each_element_is_the_fault_of_what_makes_it() -> None:
+    """Batching it in parallel made such a pipeline slower: each batch is small."""
+    window = {
+        "F": iterator("Root::Prefetch::FlatMap", 2, 1, "FlatMapDataset:4"),
+        "W": iterator("Root::Prefetch::FlatMap::BatchV2", 3, 2, "BatchDatasetV2:6533"),
+        "V": iterator("Root::Prefetch::FlatMap::BatchV2::Window", 4, 3, "WindowDataset:1"),
+    }
+    found = report(
+        draw(
+            """
+        host main | R-----------------
+        host main |  F---------------
+        host main |   W-------------
+        host main |    V---
+        """,
+            SORTS | window,
+        )
+    )
+
+    assert found.bottleneck is not None and found.bottleneck["iterator"] == "BatchV2"
+    assert str(found.bottleneck["suggestion"]).startswith("FlatMap (FlatMapDataset:4) makes a dataset for each element")
+
+
 def test_calls_are_slow_above_50_microseconds() -> None:
     builder = TraceBuilder("host")
     line = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")

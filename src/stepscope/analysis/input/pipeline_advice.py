@@ -122,6 +122,15 @@ _DEVICE_WAITS = (
 )
 
 
+def makes_datasets(iterator: str, inputs: Sequence[str]) -> bool:
+    """Whether a stage makes a dataset for each element, of elements that lie in memory.
+
+    Args:
+        iterator: its type; inputs: the types of the iterators that it takes from.
+    """
+    return bool(_OF_DATASETS.match(iterator) and inputs) and not any(map(_READS_FILES.match, inputs))
+
+
 def suggestion(
     iterator: str,
     dataset_op: str,
@@ -150,7 +159,7 @@ def suggestion(
     brief = element_us if own.startswith("MapAndBatch") and not runs_python else None
     if brief is not None and brief < BRIEF_US:
         kind = "MapAndBatch of brief elements"
-    if _OF_DATASETS.match(own) and inputs and not any(map(_READS_FILES.match, inputs)):
+    if makes_datasets(own, inputs):
         kind = f"{own} without files"
     text = next((text for pattern, text in _COMPILED if pattern.match(kind)), _OTHER)
     reader = _VERSION.sub("", own)

@@ -30,7 +30,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from stepscope.analysis.input.iterators import iterator_calls
-from stepscope.analysis.input.pipeline_advice import suggestion
+from stepscope.analysis.input.pipeline_advice import makes_datasets, suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, IteratorNode, Pipeline, pipelines_of
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.origin import Origin, header, origin_of
@@ -296,26 +296,30 @@ def _find_bottleneck(
         pipeline.executions[0],
     )
     node = next((node for node in shown.nodes if node.long_name == pipeline.bottleneck), shown.nodes[shown.bottleneck])
-    name = last_part(node.long_name)
     bottleneck: dict[str, Cell] = {
         "host": host,
         "pipeline": pipeline.name,
-        "iterator": name,
+        "iterator": last_part(node.long_name),
         "long_name": node.long_name,
         "dataset_op": node.dataset_op or None,
         "self_us": round_us(node.self_ps),
         "slow_self_percent": pipeline.bottleneck_percent,
         "execution_us": round_us(shown.duration_ps),
-        "suggestion": suggestion(
-            name,
-            node.dataset_op,
-            pipeline.name.startswith("Device"),
-            runs_python,
-            _time_of_element(shown, node),
-            [last_part(each.long_name) for each in shown.nodes if each.long_name.startswith(f"{node.long_name}::")],
-        ),
+        "suggestion": _suggest(pipeline, shown, node, runs_python),
     }
     return bottleneck, _graph_rows(shown, node.long_name)
+
+
+def _suggest(pipeline: Pipeline, shown: Execution, node: IteratorNode, runs_python: bool) -> str:
+    """What to change about a stage; about the stage that makes its dataset anew for each element, if one does."""
+    around = [each for each in shown.nodes if node.long_name.startswith(f"{each.long_name}::")]
+    for at in (*around, node):
+        inputs = [last_part(each.long_name) for each in shown.nodes if each.long_name.startswith(f"{at.long_name}::")]
+        if at is node or makes_datasets(last_part(at.long_name), inputs):
+            break
+    is_device = pipeline.name.startswith("Device")
+    spent_us = _time_of_element(shown, at)
+    return suggestion(last_part(at.long_name), at.dataset_op, is_device, runs_python, spent_us, inputs)
 
 
 def _time_of_element(execution: Execution, node: IteratorNode) -> float | None:

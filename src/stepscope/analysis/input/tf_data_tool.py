@@ -312,14 +312,18 @@ def _find_bottleneck(
 
 def _suggest(pipeline: Pipeline, shown: Execution, node: IteratorNode, runs_python: bool) -> str:
     """What to change about a stage; about the stage that makes its dataset anew for each element, if one does."""
-    around = [each for each in shown.nodes if node.long_name.startswith(f"{each.long_name}::")]
+    around = [each for each in shown.nodes if _lies_below(node, each)]
     for at in (*around, node):
-        inputs = [last_part(each.long_name) for each in shown.nodes if each.long_name.startswith(f"{at.long_name}::")]
+        inputs = [last_part(each.long_name) for each in shown.nodes if _lies_below(each, at)]
         if at is node or makes_datasets(last_part(at.long_name), inputs):
             break
     is_device = pipeline.name.startswith("Device")
     spent_us = _time_of_element(shown, at)
     return suggestion(last_part(at.long_name), at.dataset_op, is_device, runs_python, spent_us, inputs)
+
+
+def _lies_below(node: IteratorNode, other: IteratorNode) -> bool:
+    return node.long_name.startswith(f"{other.long_name}::")
 
 
 def _time_of_element(execution: Execution, node: IteratorNode) -> float | None:

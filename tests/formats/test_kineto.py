@@ -436,6 +436,17 @@ def test_texts_are_stored_once_however_they_are_spelled() -> None:
 # -- links -------------------------------------------------------------------------------------------------------------
 
 
+def test_paths_of_windows_may_lack_their_escapes() -> None:
+    """As older releases of PyTorch wrote them: a newline and a form feed are no part of a file's name."""
+    names = r"""
+        {"ph": "X", "cat": "python_function", "name": "torch\nn\functional.py(3029): dropout", "ts": 1, "dur": 9},
+        {"ph": "X", "cat": "python_function", "name": "torch\\nn\\modules.py(7): forward", "ts": 2, "dur": 5},
+        {"ph": "X", "cat": "user_annotation", "name": "two\nlines", "ts": 3, "dur": 1}"""
+    found = [name for _, name, _, _, _ in rows(load(f'{{"traceEvents": [{names}]}}'))]
+
+    assert found == [r"torch\nn\functional.py(3029): dropout", r"torch\nn\modules.py(7): forward", "two\nlines"]
+
+
 def test_a_kernel_without_external_id_finds_its_op_through_its_call() -> None:
     trace = load(
         kineto(

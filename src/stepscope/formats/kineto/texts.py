@@ -10,6 +10,8 @@ from stepscope.kernels import trace_json as scan
 from stepscope.model import Strings
 from stepscope.model.arrays import I64
 
+_PYTHON_FILE = b".py("
+
 
 class TextTable:
     """Texts by id; equal bytes have equal ids.  Text 0 is empty."""
@@ -49,9 +51,15 @@ class TextTable:
 
 
 def _unescape_text(raw: bytes) -> bytes:
-    """The text of a JSON string, unchanged if its escapes are invalid.  Half a surrogate pair becomes `?`."""
+    r"""The text of a JSON string, unchanged if its escapes are invalid.  Half a surrogate pair becomes `?`.
+
+    Older releases of PyTorch wrote the paths of Windows without escapes, as `torch\nn\functional.py(3029): dropout`:
+    the path of a file of Python holds no control characters.
+    """
     try:
         text = json.loads(b'"' + raw + b'"', strict=False)
     except (ValueError, UnicodeDecodeError):
+        return raw
+    if _PYTHON_FILE in raw and min(text, default=" ") < " ":
         return raw
     return str(text).encode("utf-8", "replace")

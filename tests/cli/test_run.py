@@ -371,7 +371,7 @@ def test_the_summary_of_a_launcher_is_that_of_the_session_its_ranks_wrote(tmp_pa
     told = [line for line in done.stderr.splitlines() if "captured, " not in line or "in 3 processes" in line]
     assert told[0].startswith("stepscope: captured steps 5-7 (")
     assert [step_numbers(path) for path in profiles_below(tmp_path / "stepscope-logs")] == [[5, 6, 7]] * 3
-    assert re.search(r"ms on [^()]*\([23] steps; ", done.stderr)  # the last one may lack the time to the next
+    assert re.search(r"ms on [^()]*\([23] steps, ", done.stderr)  # the last one may lack the time to the next
     assert "3 processes" in done.stderr
     assert told[-1].startswith("stepscope: 3 processes wrote profiles: ")
     assert f"_rank2; the session is {session}; more: stepscope overview stepscope-logs" in told[-1]

@@ -127,8 +127,7 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
     if account is not None:
-        whole_ms = account.gained_ps / MS
-        kept = [_explain_other_savings(_scale_to_step(advice, whole_ms), context, account) for advice in kept]
+        kept = [_explain_other_savings(_scale_to_step(advice, account), context, account) for advice in kept]
         kept = [name_interval(advice, _steps_between(context, advice)) for advice in kept]
         kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
     kept, verdict = _say_outside_first(context, kept, verdict)
@@ -488,7 +487,8 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
     of_limit = [other.gain_percent for other in others if limit in _causes_in(context, other)]
     if not of_limit:
         if context.account is not None and (known := act_on_cause(context, context.account, limit)):
-            return replace(first, actions=(*first.actions[:1], f"for {named}: {known[0]}", *first.actions[1:]))
+            actions = (*first.actions[:1], f"for {named}: {known[0]}", *first.actions[1:])
+            return replace(first, beside=f"What shortening {named} gains is not known. First:", actions=actions)
         return replace(first, beside=f"Nothing known shortens {named} here. Next:")
     gains = [gain for gain in of_limit if gain is not None]
     if first.gain_percent is None or len(gains) < len(of_limit) or max(gains) >= first.gain_percent:
@@ -496,8 +496,9 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
     return replace(first, beside=f"Shortening {named} gains less here. First:")
 
 
-def _scale_to_step(advice: Advice, step_ms: float) -> Advice:
-    """The advice with the step time that the account shows: a prediction is a ratio."""
+def _scale_to_step(advice: Advice, account: StepAccount) -> Advice:
+    """The advice with the step time that the account shows, or that gains are told of: a prediction is a ratio."""
+    step_ms = (account.step_ps if advice.predicted_step_time_ms is None else account.gained_ps) / MS
     if not advice.step_time_ms or advice.step_time_ms == step_ms:
         return advice
     times = (advice.predicted_step_time_ms, advice.least_step_time_ms, advice.most_step_time_ms)

@@ -370,6 +370,7 @@ def merge(partials: Sequence[InputOfHost]) -> InputPipelineReport:
     breakdown = {key: round_ms(time) for key, time in work_by_category(ops).items()}
     taking = aligned.participants(hosts)
     account = account_shown([part.account for part in partials if part.steps.host in aligned.hosts])
+    places = aligned.places_of(account.host if account is not None else None)
     figures = _input_figures(breakdown, account)
     framework = next((part.framework for part in partials if part.framework), "")
     workers = [part.workers for part in partials]
@@ -383,7 +384,7 @@ def merge(partials: Sequence[InputOfHost]) -> InputPipelineReport:
         figures=figures,
         summary=(_verdict_line(figures, account), *summary, *([queued] if queued else [])),
         steps_source=finding_of(taking or hosts).source,
-        step_time_ms=step_time_statistics([aligned.slowest[at].duration_ps for at in counted]),
+        step_time_ms=step_time_statistics([aligned.steps[at][places[at]].duration_ps for at in counted]),
         waiting_ms=_waiting_statistics(whole, partials, aligned),
         steps=steps,
         host_breakdown_ms=breakdown,

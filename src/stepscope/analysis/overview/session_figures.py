@@ -91,9 +91,7 @@ class SessionFigures:
         aligned = align(hosts)
         taking = aligned.participants(hosts)
         slowest, account = aligned.slowest, account_shown([part.account for part in partials])
-        places = aligned.slowest_host
-        if account is not None and account.host in aligned.hosts:
-            places = [aligned.hosts.index(account.host)] * len(aligned.steps)
+        places = aligned.places_of(account.host if account is not None else None)
         paced = [rows[at] for rows, at in zip(aligned.steps, places, strict=True)]
         counted = usual_of(aligned.steps)
         usual = [slowest[at] for at in counted]

@@ -190,6 +190,10 @@ class Aligned:
         """Each step as recorded on its slowest host."""
         return [rows[at] for rows, at in zip(self.steps, self.slowest_host, strict=True)]
 
+    def places_of(self, host: str | None) -> list[int]:
+        """The place in `hosts` of a host, for each step; of the slowest one of each where that host takes no part."""
+        return [self.hosts.index(host)] * len(self.steps) if host in self.hosts else self.slowest_host
+
     @cached_property
     def complete(self) -> list[bool]:
         """Which steps are complete on every host."""

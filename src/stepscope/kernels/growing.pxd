@@ -51,6 +51,16 @@ cdef inline int push(Growing* into, int64_t item) except -1 nogil:
     return 0
 
 
+cdef inline int push_row(Growing* columns, int64_t a, int64_t b, int64_t c, int64_t d, int64_t e) except -1 nogil:
+    """Appends a row to five columns."""
+    push(&columns[0], a)
+    push(&columns[1], b)
+    push(&columns[2], c)
+    push(&columns[3], d)
+    push(&columns[4], e)
+    return 0
+
+
 cdef inline object as_table(Growing* rows, int64_t width):
     """The items as an array of shape (n, width), which owns their memory now."""
     cdef cython.view.array table

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from stepscope.kernels.growing cimport Growing, as_column, as_table, push
+from stepscope.kernels.growing cimport Growing, as_column, as_table, push, push_row
 from stepscope.kernels.memory cimport free
 from stepscope.kernels.searching cimport place_of
 
@@ -290,7 +290,7 @@ def give_way(
                 if yields[manner[place], cause[at]]:
                     _cover(at, start[at], end[at], cause[at], order, manner[place], of_cause, begun, found)
                 else:
-                    _put(found, at, start[at], end[at], -1, cause[at])
+                    push_row(found, at, start[at], end[at], -1, cause[at])
         return tuple([as_column(&found[column]) for column in range(5)])
     finally:
         for column in range(5):
@@ -298,17 +298,6 @@ def give_way(
         for column in range(_MOST_CAUSES):
             free(of_cause[column].nodes.items)
             free(of_cause[column].spans.items)
-
-
-cdef inline int _put(
-    Growing* found, int64_t piece, int64_t begin, int64_t stop, int64_t node, int64_t cause
-) except -1 nogil:
-    push(&found[0], piece)
-    push(&found[1], begin)
-    push(&found[2], stop)
-    push(&found[3], node)
-    push(&found[4], cause)
-    return 0
 
 
 cdef int _cover(
@@ -332,11 +321,11 @@ cdef int _cover(
             else:
                 until = min(until, each.spans.items[each.here])
         if inside == NULL:
-            _put(found, piece, begin, until, -1, cause)
+            push_row(found, piece, begin, until, -1, cause)
         else:
             while inside.near < inside.nodes.size and begun[inside.nodes.items[inside.near]] <= begin:
                 inside.near += 1
-            _put(found, piece, begin, until, inside.nodes.items[inside.near - 1], inside - of_cause)
+            push_row(found, piece, begin, until, inside.nodes.items[inside.near - 1], inside - of_cause)
         begin = until
     return 0
 

@@ -4,7 +4,7 @@ its nodes; and over a thread's events: when it does nothing that works."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
-from stepscope.kernels.growing cimport Growing, as_column, as_table, push
+from stepscope.kernels.growing cimport Growing, as_column, as_table, push, push_row
 from stepscope.kernels.memory cimport free
 from stepscope.kernels.searching cimport place_of
 
@@ -251,7 +251,7 @@ def pieces(
                         continue
                     on = line[node]
                     if way.items[at + 1] != -1 or kind[node] == work or on < 0:
-                        _put_piece(found, way.items[at + 2], way.items[at + 3], node, way.items[at + 1], event[node])
+                        push_row(found, way.items[at + 2], way.items[at + 3], node, way.items[at + 1], event[node])
                     elif on == main:
                         _put_own(
                             found, low, high, node, first[on], last[on], &near.items[2 * on], begun, extent, parent, cuts,
@@ -268,17 +268,6 @@ def pieces(
         free(near.items)
         for column in range(5):
             free(found[column].items)
-
-
-cdef inline int _put_piece(
-    Growing* found, int64_t begin, int64_t stop, int64_t node, int64_t edge, int64_t event
-) except -1 nogil:
-    push(&found[0], begin)
-    push(&found[1], stop)
-    push(&found[2], node)
-    push(&found[3], edge)
-    push(&found[4], event)
-    return 0
 
 
 cdef int _put_own(
@@ -304,11 +293,11 @@ cdef int _put_own(
             over = until if inner < 0 or inner == around else min(until, begun[inner] + extent[inner])
             while near_cut[0] < cuts.shape[0] and cuts[near_cut[0]] < over:
                 if cuts[near_cut[0]] > begin:
-                    _put_piece(found, begin, cuts[near_cut[0]], node, -1, inner)
+                    push_row(found, begin, cuts[near_cut[0]], node, -1, inner)
                     begin = cuts[near_cut[0]]
                 near_cut[0] += 1
             if over > begin:
-                _put_piece(found, begin, over, node, -1, inner)
+                push_row(found, begin, over, node, -1, inner)
                 begin = over
             if begin < until:
                 inner = parent[inner]

@@ -22,25 +22,11 @@ def put(
         wanted: the name; tags: the tags that count, a bit each.
         out: int64 of shape (owners,), changed in place where an owner has the stat.
     """
-    cdef int64_t stat, end, owner = 0, count, place
-    cdef bint here
     _check(offsets, name, tag, value)
     if out.shape[0] != offsets.shape[0] - 1:
         raise IndexError("the column has not a place for each owner")
-    stat, count = offsets[0], offsets[offsets.shape[0] - 1]
-    with nogil:
-        while stat < count:
-            end = min(stat + _BLOCK, count)
-            here = False
-            for place in range(stat, end):
-                here |= name[place] == wanted
-            if here:
-                for place in range(stat, end):
-                    if name[place] == wanted and tag[place] < 32 and tags >> tag[place] & 1:
-                        while offsets[owner + 1] <= place:
-                            owner += 1
-                        out[owner] = value[place]
-            stat = end
+    if out.shape[0]:
+        _visit(offsets, name, tag, value, wanted, tags, &out[0], 0, NULL, NULL)
 
 
 def find(
@@ -53,33 +39,45 @@ def find(
         Two of int64 of shape (n,); the owners ascend.
     """
     cdef Growing owners = Growing(NULL, 0, 0), values = Growing(NULL, 0, 0)
-    cdef int64_t stat, end, owner = 0, count, place
-    cdef bint here
     _check(offsets, name, tag, value)
-    stat, count = offsets[0], offsets[offsets.shape[0] - 1]
     try:
-        with nogil:
-            while stat < count:
-                end = min(stat + _BLOCK, count)
-                here = False
-                for place in range(stat, end):
-                    here |= name[place] == wanted
-                if here:
-                    for place in range(stat, end):
-                        if name[place] == wanted and tag[place] < 32 and tags >> tag[place] & 1:
-                            while offsets[owner + 1] <= place:
-                                owner += 1
-                            if owners.size and owners.items[owners.size - 1] == owner:
-                                owners.size -= 1
-                                values.size -= 1
-                            if value[place] >= least:
-                                push(&owners, owner)
-                                push(&values, value[place])
-                stat = end
+        _visit(offsets, name, tag, value, wanted, tags, NULL, least, &owners, &values)
         return as_column(&owners), as_column(&values)
     finally:
         free(owners.items)
         free(values.items)
+
+
+cdef int _visit(
+    const int64_t[::1] offsets, const int32_t[::1] name, const uint8_t[::1] tag, const int64_t[::1] value,
+    int32_t wanted, uint32_t tags, int64_t* out, int64_t least, Growing* owners, Growing* values,
+) except -1:
+    """Goes over the stats of a name in the order of their owners: into a column, or where that is NULL into two lists,
+    of owners whose stat is at least so much."""
+    cdef int64_t stat = offsets[0], count = offsets[offsets.shape[0] - 1], end, owner = 0, place
+    cdef bint here
+    with nogil:
+        while stat < count:
+            end = min(stat + _BLOCK, count)
+            here = False
+            for place in range(stat, end):
+                here |= name[place] == wanted
+            if here:
+                for place in range(stat, end):
+                    if name[place] == wanted and tag[place] < 32 and tags >> tag[place] & 1:
+                        while offsets[owner + 1] <= place:
+                            owner += 1
+                        if out != NULL:
+                            out[owner] = value[place]
+                            continue
+                        if owners.size and owners.items[owners.size - 1] == owner:
+                            owners.size -= 1
+                            values.size -= 1
+                        if value[place] >= least:
+                            push(owners, owner)
+                            push(values, value[place])
+            stat = end
+    return 0
 
 
 def put_some(

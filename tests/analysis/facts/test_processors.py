@@ -64,7 +64,7 @@ def test_nothing_is_said_where_processors_suffice(
 def test_a_step_is_shorter_by_the_share_of_the_processors_and_no_less_than_by_its_critical_path() -> None:
     held = Processors(cores=2, used=2.0, used_ps=200.0, work_ps=400.0, input_ps=160.0)
 
-    then = held.without(Predicted(100, 95, 0, 100, {}, (), {}), held.input_ps)
+    then = held.predict_without(Predicted(100, 95, 0, 100, {}, (), {}), held.input_ps)
 
     assert (then.then_ps, then.least_ps, then.most_ps, then.of_processors) == (60, 20, 95, 0.4)
     assert then.reasons == ("the program's threads compete for 2 processors, of which they had 2.0",)
@@ -74,7 +74,7 @@ def test_a_step_is_shorter_by_the_share_of_the_processors_and_no_less_than_by_it
 def test_other_forecasts_stay(ps: float, then_ps: int) -> None:
     held, found = Processors(2, 2.0, 200.0, 400.0, ps), Predicted(100, then_ps, 0, 100, {}, (), {})
 
-    assert held.without(found, ps) is found
+    assert held.predict_without(found, ps) is found
 
 
 def test_the_advice_and_the_verdict_say_what_takes_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,7 +147,7 @@ class Context:
         """The cores of its machine; None if that was not recorded."""
         return self.pace.op_threads.cores
 
-    def of_processors(self, change: str) -> float:
+    def share_of_processors(self, change: str) -> float:
         """The share of the work on full processors that a change saves, where that shortens the step most; else 0."""
         found = self.changes.predicted.get(change) if self.changes is not None else None
         return found.of_processors if found is not None else 0.0

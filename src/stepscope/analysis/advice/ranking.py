@@ -372,7 +372,7 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
 def _state_of_processors(context: Context, first: Advice, verdict: Verdict) -> Verdict | None:
     """The verdict on steps that are as long as the work of all threads, as the processors are full: the limit is what
     the first advice takes from them, though no step waits for it; None for other steps."""
-    share, held = context.of_processors(first.change), context.pace.processors
+    share, held = context.share_of_processors(first.change), context.pace.processors
     if not share or held is None or verdict.cause != "host_compute":  # else the account has it as the limit, too
         return None
     cause, name = ("input", cause_words("input")) if first.kind.startswith("input") else ("python", "")

@@ -121,7 +121,7 @@ def _share_processors(trace: HostTrace, found: dict[str, Predicted | None]) -> d
     if held is None:
         return {}
     work = {"input": held.input_ps, **{line.key: line.own_ps * (1.0 - line.asleep) for line in lines_of(trace)}}
-    return {name: each and held.without(each, work[name]) for name, each in found.items() if name in work}
+    return {name: each and held.predict_without(each, work[name]) for name, each in found.items() if name in work}
 
 
 def _ops_left_out(trace: HostTrace) -> dict[str, tuple[I64, float, float]]:

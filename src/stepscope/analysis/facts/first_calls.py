@@ -99,17 +99,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     work, events = device_rows(trace), trace.events
     if not len(work) and not is_device_told_of(trace):
         return None
-    links, threads = forest(trace), threads_of(trace)
-    calls = is_any_kind(events.kind, _CALLS) & is_thread_event(trace)
-    if not len(work):
-        calls &= events.kind == K.RUNTIME_CALL
-    rows = np.flatnonzero(calls)
-    rows = rows[~(threads.background | threads.serves_input)[events.line[rows]]]  # the step waits for none of these
-    nested = links.parent >= 0
-    within = np.bincount(links.parent[nested], weights=links.extent_ps[nested], minlength=len(events))
-    own_ps = links.extent_ps[rows] - within[rows].astype(np.int64)
     works = spans_of(trace, work)
-    own_ps = np.maximum(own_ps - works.overlap_ps(events.start_ps[rows], events.start_ps[rows] + own_ps), 0)
+    rows, own_ps = _calls_beside(trace, works)
     names, name = np.unique(events.type[rows], return_inverse=True)
     longest, of_name = np.zeros(len(names), np.int64), np.bincount(name, weights=own_ps, minlength=len(names))
     np.maximum.at(longest, name, own_ps)
@@ -136,6 +127,25 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     calls_of_most = int(np.count_nonzero(once & (name == np.argmax(spent))))
     found = FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
     return replace(found, is_silent=account.percent(before_ps) >= LARGE_SHARE)
+
+
+def _calls_beside(trace: HostTrace, works: Spans) -> tuple[I64, I64]:
+    """The calls of threads that a step may wait for, rows of events, and for how long each runs itself, in ps.
+
+    Args:
+        works: when devices work: then a call waits for them, which is not its own time.
+    """
+    events, links, threads = trace.events, forest(trace), threads_of(trace)
+    calls = is_any_kind(events.kind, _CALLS) & is_thread_event(trace)
+    if not len(device_rows(trace)):
+        calls &= events.kind == K.RUNTIME_CALL
+    rows = np.flatnonzero(calls)
+    rows = rows[~(threads.background | threads.serves_input)[events.line[rows]]]  # the step waits for none of these
+    nested = links.parent >= 0
+    within = np.bincount(links.parent[nested], weights=links.extent_ps[nested], minlength=len(events))
+    own_ps = links.extent_ps[rows] - within[rows].astype(np.int64)
+    own_ps -= works.overlap_ps(events.start_ps[rows], events.start_ps[rows] + own_ps)
+    return rows, np.maximum(own_ps, 0)
 
 
 def _silent_before_work(trace: HostTrace, calls: I64) -> int:

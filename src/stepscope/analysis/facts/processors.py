@@ -58,7 +58,7 @@ class Processors:
         """Whether that is a large share: that from which XProf calls a step highly input-bound."""
         return 100.0 * self.share(ps) >= HIGHLY_INPUT_BOUND
 
-    def without(self, found: Predicted, ps: float) -> Predicted:
+    def predict_without(self, found: Predicted, ps: float) -> Predicted:
         """The step without some work: shorter by the share of the processors that it takes, and by no less than what
         the replay gives, in which work of other threads stays as slow as it was."""
         then = round(found.now_ps * (1.0 - self.share(ps)))

@@ -28,7 +28,7 @@ class _Samples:
     """Samples in order of threads and time.
 
     Attributes:
-        thread, start_ns, end_ns: int64 of shape (n,); what each stands for.
+        thread, time_ns: int64 of shape (n,), when each was taken; start_ns, end_ns: from when to when it stands for it.
         frame: int64, rows of texts, the frames of all samples, outermost first; `offsets` of shape (n + 1,) cuts them.
     """
 

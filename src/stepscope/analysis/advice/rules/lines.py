@@ -212,7 +212,7 @@ def _describe(context: Context, line: LineFacts) -> str:
     if line.statement is not None and not line.inside:
         said += f", {line.statement.describe()}"
     held = context.pace.processors
-    if held is not None and context.of_processors(line.key):
+    if held is not None and context.share_of_processors(line.key):
         said += f"; other work runs beside it, but {held.describe()}"
     if not _starts_many(context, line):
         return said

@@ -271,7 +271,7 @@ def _find_contention(context: Context, waits: float) -> Finding | None:
 def _find_crowding(context: Context) -> Finding | None:
     """Input whose threads take processors that the step has too few of, more than it waits for: only less of its work
     helps, as the same on more threads or further ahead takes as much."""
-    held, share = context.pace.processors, context.of_processors("input")
+    held, share = context.pace.processors, context.share_of_processors("input")
     if held is None or not share:
         return None
     kind = _replaceable(context.feed) or "input_preprocessing"

@@ -42,7 +42,9 @@ export function AdviceCard({
   return (
     <article class={`card advice-card ${first ? "first" : ""}`} data-advice={advice.id}>
       {first && advice.class !== "none" && <p class="eyebrow minor strong">{advice.beside ?? "Do this first"}</p>}
-      <h2>{rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title}</h2>
+      <h2>
+        <Code text={rank !== undefined && advice.class !== "none" ? `${rank}. ${advice.title}` : advice.title} />
+      </h2>
       <Gain advice={advice} isBusy={isBusy} />
       {whole && advice.class !== "none" && <Badges advice={advice} />}
       {evidence && (

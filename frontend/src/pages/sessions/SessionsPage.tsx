@@ -182,7 +182,7 @@ function Known({ glance }: { glance: Glance }) {
             {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>
         )}
-        {!isKnown && <span title={glance.advice ?? ""}>{glance.advice}</span>}
+        {!isKnown && <span title={glance.advice ?? ""}>{glance.advice?.replaceAll("`", "")}</span>}
       </td>
     </>
   );

@@ -872,7 +872,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
         actions=(
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
             *(
-                ["see what it does beyond the others: stepscope compare RECORDING OF ANOTHER, and THIS"]
+                ["see which part of its step takes longer than on the others: stepscope distributed, and pod-viewer"]
                 if uneven
                 else []
             ),

@@ -126,7 +126,7 @@ def _await_others(context: Context) -> Sequence[str]:
     that."""
     if not any(0 < line.own_ps <= 2 * line.peers_ps for line in context.lines):
         return ()
-    return ("look at the other ranks first, which come later: record them all, and see `stepscope distributed`",)
+    return ("look at the other ranks first, which arrive later: record them all, and see `stepscope distributed`",)
 
 
 def _collective_intervals(context: Context) -> tuple[Interval, ...]:

@@ -301,16 +301,17 @@ class HostWork:
 
 
 def _analyse(tool: Tool, trace: HostTrace) -> Any:
-    """A host's part of a report.  A second core computes what the tool needs late, then what every report needs: first
-    that would only wait for the account of the steps, with which most tools begin.  Last it imports what writes it.  A
-    tool that is done before helps with what every report needs."""
+    """A host's part of a report.  A second core computes what the tool needs late, then what every report needs, and
+    imports what writes it.  What every report needs rests on the account of the steps, with which many tools begin: so
+    that core begins with what the account needs late, and a tool that is done before helps with the rest."""
     if len(trace.events) < _WORTH_A_THREAD or usable_cores() == 1:
         return tool.partial(trace)
     trust = tool_named("trust")
     writer = functools.partial(importlib.import_module, "msgspec")
-    with computing(lambda: tool.compute_ahead(trace), lambda: trust.partial(trace), writer):
+    ahead = [functools.partial(each.compute_ahead, trace) for each in (tool, trust)]
+    with computing(*ahead, lambda: trust.partial(trace), writer):
         found = tool.partial(trace)
-        trust.compute_ahead(trace)
+        trust.partial(trace)
         return found
 
 

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -173,6 +173,7 @@ class OpenSession:
             self._tell_apart()
             self._load_hosts()
             self._load_report(FIRST_TOOL)
+            self._load_doubts()
             self.state, self.stage = "ready", ""
             self._is_ready.set()
             self._keep_glance()
@@ -230,6 +231,12 @@ class OpenSession:
                 key = tool, None, None
                 if self._reports.get(key) is None:
                     self._compute(key)
+
+    def _load_doubts(self) -> None:
+        """Checks the recording, which the state of every session that is ready says: a request for that would wait
+        until what comes next in the background is done."""
+        with suppress(StepscopeError):  # of a recording of memory alone nothing is checked
+            self._load_report("trust")
 
     def _keep_glance(self) -> None:
         """Keeps what the list of sessions shows of this one."""

@@ -40,7 +40,7 @@ export const QUESTIONS: readonly Question[] = [
     views: [
       { path: "", tool: "overview", label: "Verdict", heading: "Summary" },
       { path: "advice", tool: "advice", label: "Advice", key: "a" },
-      { path: "steps", tool: "steps", label: "Steps", key: "e", isFold: true },
+      { path: "steps", tool: "steps", label: "Steps", key: "e" },
       { path: "latency", tool: "inference", label: "Latency" },
       { path: "trust", tool: "trust", label: "Trust", heading: "Can this recording be trusted?" },
       { path: "proofs", tool: "proofs", label: "Proofs", heading: "Measured in the running job" },

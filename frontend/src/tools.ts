@@ -16,7 +16,6 @@ export interface ToolEntry {
 const TIMELINE = { name: "timeline", title: "Timeline", summary: "every event of every thread and device over time" };
 const SQL = { name: "sql", title: "SQL", summary: "ask the profile a question that no page answers" };
 const OVER_TIME = { name: "over-time", title: "Over time", summary: "a watched run over hours and days" };
-const OF_THE_PAGE = ["timeline", "sql", "over-time"];
 
 export const tools = computed<readonly ToolEntry[]>(() => {
   const offered = config.value?.tools ?? [];
@@ -48,19 +47,26 @@ export function toolEntry(name: string): ToolEntry | null {
   return tools.value.find((tool) => tool.name === name) ?? null;
 }
 
-/** A question with the views that the open session has something for. */
-export interface OpenQuestion extends Omit<Question, "views"> {
-  readonly views: readonly View[];
+/** A question with its views, which keep their places whatever the session has: a switch or a rail that changes moves
+ * from under the pointer. */
+export interface OpenQuestion extends Question {
+  /** Of its first view that has something. */
   readonly href: string;
+  /** Why none of its views has anything; null if one has, or may have. */
+  readonly missing: string | null;
 }
 
-/** The questions that the open session can answer, and the one that the address asks. */
+/** The questions that the page can ask, and those of tools from other packages that have something. */
 export const questions = computed<readonly OpenQuestion[]>(() => {
-  const known = QUESTIONS.map((question) => ({ ...question, views: question.views.filter(isShown) }));
-  const strange = tools.value.filter((tool) => !placeOf(tool.name) && !isKnownToLack(tool.name)).map(ownQuestion);
+  const known = QUESTIONS.map((question) => ({ ...question, views: question.views.filter(isOffered) }));
+  const strange = tools.value.filter((tool) => !placeOf(tool.name) && !tool.missing).map(ownQuestion);
   return [...known, ...strange]
     .filter((question) => question.views.length > 0)
-    .map((question) => ({ ...question, href: linkOf(question.views[0] as View) }));
+    .map((question) => {
+      const open = question.views.find((view) => !lackOf(view));
+      const first = question.views[0] as View;
+      return { ...question, href: linkOf(open ?? first), missing: open ? null : lackOf(first) };
+    });
 });
 
 /** The question of a tool that the page does not know, from another package. */
@@ -69,50 +75,25 @@ function ownQuestion(tool: ToolEntry): Question {
   return { name: tool.name, label: tool.title, key: "", switchLabel: "Show", views: [view] };
 }
 
-/** Their place in the rail is known before their data is, since nearly every capture has some. */
-const USUAL = ["overview", "timeline", "advice", "trust", "steps", "input-pipeline", "op-stats", "critical-path"];
+function isOffered({ tool }: View): boolean {
+  if (tool === OVER_TIME.name) return route.value.tool === tool || watchedRuns.value.length > 0;
+  return tools.value.some((each) => each.name === tool);
+}
 
-function isShown(view: View): boolean {
-  const { tool } = view;
-  if (currentView.value === view) return !isKnownToLack(tool);
-  if (view.groups && session.value?.tools.find(({ name }) => name === tool)?.lacks?.includes(view.groups)) return false;
-  if (route.value.tool === tool) return !isKnownToLack(tool);
-  if (!tools.value.some((each) => each.name === tool)) return false;
-  if (tool === OVER_TIME.name && !watchedRuns.value.length) return false;
-  // Where there are several hosts, their question opens on its first view, whichever answer is known first.
-  if (OF_RANKS.includes(tool) && (!hasRanks() || hasHosts())) return hasHosts() && !isKnownToLack(tool);
-  return USUAL.includes(tool) ? !isKnownToLack(tool) : stateOf(tool) === true || OF_THE_PAGE.includes(tool);
+/** What the open session has not, so that a view would be empty; null if it has it, or may have. */
+export function lackOf({ tool, groups }: View): string | null {
+  const state = session.value?.tools.find((each) => each.name === tool);
+  if (groups && state?.lacks?.includes(groups)) return `no ${groups}s were recorded`;
+  if (OF_RANKS.includes(tool) && isReady.value && !hasRanks()) return "one process on one device: nothing to compare";
+  return missingOf(tool);
 }
 
 const OF_RANKS = ["distributed", "pod-viewer"];
 
 /** Whether the session has anything to compare or to exchange: several processes, devices, or collectives. */
 function hasRanks(): boolean {
-  if (hasHosts()) return true;
-  if (!isReady.value) return false;
+  if ((session.value?.hosts.length ?? 0) > 1) return true;
   return Number(fact("devices_used") ?? 0) > 1 || Number(fact("collectives_ms") ?? 0) > 0;
-}
-
-function hasHosts(): boolean {
-  return (session.value?.hosts.length ?? 0) > 1;
-}
-
-function stateOf(tool: string): boolean | null {
-  return session.value?.tools.find((each) => each.name === tool)?.has_data ?? null;
-}
-
-function isKnownToLack(tool: string): boolean {
-  return stateOf(tool) === false;
-}
-
-/** The views of a question: of what is not known yet the places are held, as a switch that grows moves from under the
- * pointer. */
-export function heldViews(question: OpenQuestion): readonly View[] {
-  const { name, views } = question;
-  const mayCome = ({ tool }: View) =>
-    stateOf(tool) === null && !OF_RANKS.includes(tool) && tools.value.some((each) => each.name === tool);
-  const all = QUESTIONS.find((each) => each.name === name)?.views ?? views;
-  return all.filter((view) => views.includes(view) || mayCome(view));
 }
 
 /** The address of a view, for a link. */

@@ -36,7 +36,12 @@ export function Rail() {
             <a
               href={question.href}
               {...(question.name === current?.name ? { "aria-current": "page" as const } : {})}
-              {...hint(question.label, summaryOf(question), question.key ? `g then ${question.key}` : "")}
+              {...(question.missing ? { "aria-disabled": true } : {})}
+              {...hint(
+                question.label,
+                question.missing ?? summaryOf(question),
+                question.key ? `g then ${question.key}` : "",
+              )}
             >
               <Icon name={question.name} />
               <span>{question.label}</span>

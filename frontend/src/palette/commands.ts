@@ -10,7 +10,7 @@ import { hasLogin, logOut } from "../people";
 import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";
 import { answerAddress, config, listedSessions, otherId, session, sessionId, titleOf } from "../session";
-import { questions } from "../tools";
+import { lackOf, questions } from "../tools";
 import { copyLink } from "./link";
 import type { Command } from "./search";
 
@@ -21,13 +21,16 @@ export function useCommands(): readonly Command[] {
 function pageCommands(): Command[] {
   const open = (view: View) => () => go(toTool(route.value, view.tool, view.by ? { by: view.by } : {}));
   return questions.value.flatMap((question) =>
-    question.views.map((view, at) => ({
-      id: `page ${question.name} ${view.path}`,
-      kind: "Page",
-      text: at === 0 && question.switchLabel !== "Group by" ? question.label : `${question.label}: ${view.label}`,
-      ...(view.key || at === 0 ? { keys: `g ${at === 0 ? question.key : view.key}` } : {}),
-      run: open(view),
-    })),
+    question.views
+      .map((view, at) => ({
+        id: `page ${question.name} ${view.path}`,
+        kind: "Page",
+        text: at === 0 && question.switchLabel !== "Group by" ? question.label : `${question.label}: ${view.label}`,
+        ...(view.key || at === 0 ? { keys: `g ${at === 0 ? question.key : view.key}` } : {}),
+        run: open(view),
+        view,
+      }))
+      .filter(({ view }) => !lackOf(view)),
   );
 }
 

@@ -20,13 +20,15 @@ const TEXTS = { name: shortRange };
 
 export default function Annotations({ report, sections }: ToolAnswer<"annotations">) {
   const section = tableOf(sections, "rows");
-  const onDevice = (report.rows ?? []).some((row) => Number(row.device_ms) > 0);
+  const onDevice = isDeviceBusy(report.rows ?? []);
   const ranges = longestInSteps(report.rows ?? [], onDevice ? "device_ms" : "total_ms");
+  const isCapture = fact("steps_source") === "none"; // then nothing lies in steps, and no range marks one
+  const columns = section.fields.map(({ name }) => name).filter((name) => !isCapture || !OF_STEPS.includes(name));
   const several = report.hosts.length > 1;
   return (
     <>
       <Findings
-        lines={rangeSentences(ranges)}
+        lines={rangeSentences(ranges, onDevice)}
         meaning={hint("Share of the steps", fieldOf(section, "step_percent").doc)}
       />
       <RankedCard
@@ -39,14 +41,22 @@ export default function Annotations({ report, sections }: ToolAnswer<"annotation
           whole: String(row.name),
           note: onDevice ? `${duration(Number(row.total_ms))} on the host` : several ? row.host : row.thread,
           ms: Number(row[onDevice ? "device_ms" : "total_ms"] ?? 0),
-          percent: onDevice ? null : (row.step_percent ?? null),
+          percent: onDevice || isCapture ? null : (row.step_percent ?? null),
           colour: CATEGORY_COLOUR[onDevice ? "device_compute" : "host_compute"],
           href: findInTimeline(String(row.name).split("*", 1)[0] ?? "", several ? String(row.host) : null),
         }))}
       />
-      <TableCard section={section} id="rows" main texts={TEXTS} />
+      <TableCard section={section} id="rows" main texts={TEXTS} columns={columns} />
     </>
   );
+}
+
+const OF_STEPS: readonly string[] = ["step_percent", "is_step"];
+
+/** Whether devices work for most of the longest range; where they idle, what counts is how long the host takes. */
+function isDeviceBusy(rows: readonly Range[]): boolean {
+  const [longest] = longestInSteps(rows, "total_ms");
+  return Math.max(...rows.map((row) => Number(row.device_ms ?? 0))) > Number(longest?.total_ms ?? 0) / 2;
 }
 
 /** The ranges that mark no steps, the longest first; of equal ones on several hosts or threads the longest. */
@@ -58,7 +68,7 @@ function longestInSteps(rows: readonly Range[], by: "device_ms" | "total_ms"): r
 }
 
 /** The largest shares, and what devices do for the longest range where that outlasts the range. */
-function rangeSentences([first, second]: readonly Range[]): readonly string[] {
+function rangeSentences([first, second]: readonly Range[], onDevice: boolean): readonly string[] {
   if (!first) return [];
   const whole = fact("steps_source") === "none" ? "capture" : "steps";
   const [name, total] = [middleCut(shortRange(String(first.name))), Number(first.total_ms)];
@@ -68,7 +78,7 @@ function rangeSentences([first, second]: readonly Range[]): readonly string[] {
   const beside = inner
     ? `, ${duration(Number(inner.device_ms))} for \`${middleCut(shortRange(String(inner.name)))}\``
     : "";
-  if (device > 0) return [`Devices work ${duration(device)} for \`${name}\`${beside}`];
+  if (onDevice) return [`Devices work ${duration(device)} for \`${name}\`${beside}`];
   if (!share) return [`\`${name}\` takes ${duration(total)}`];
   if (share < TELLING_PERCENT)
     return [

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { View } from "../../questions";
 import { narrow } from "../../table/narrow";
-import { currentQuestion, currentView, heldViews, linkOf, toolEntry } from "../../tools";
+import { currentQuestion, currentView, lackOf, linkOf, toolEntry } from "../../tools";
 import { sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 
@@ -17,8 +17,7 @@ interface PageHeadProps {
 export function PageHead({ tool, controls, isUntitled = false }: PageHeadProps) {
   const entry = toolEntry(tool);
   const question = currentQuestion.value;
-  const held = question ? heldViews(question) : [];
-  const views = held.filter((view) => !view.isFold || view === currentView.value);
+  const views = (question?.views ?? []).filter((view) => !view.isFold || view === currentView.value);
   const title = views.length > 1 ? question?.label : entry?.heading; // a view alone has no switch that names it
   return (
     <header class="page-head baseline-row gap-l below-l wrap">
@@ -66,11 +65,13 @@ function showCurrent(nav: HTMLElement | null): void {
 
 function ViewLink({ view }: { view: View }) {
   const isCurrent = view === currentView.value;
-  const summary = toolEntry(view.tool)?.summary ?? "";
+  const lack = lackOf(view);
+  const summary = lack ?? toolEntry(view.tool)?.summary ?? "";
   return (
     <a
       href={linkOf(view)}
       {...(isCurrent ? { "aria-current": "page" as const } : {})}
+      {...(lack ? { "aria-disabled": true } : {})}
       {...hint(view.heading ?? view.label, summary, view.key ? `g then ${view.key}` : "")}
     >
       {view.label}

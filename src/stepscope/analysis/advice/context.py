@@ -22,6 +22,7 @@ from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.purpose.excess import SET_UP, ExcessFact
 from stepscope.analysis.steps.outside_steps import OutsideSteps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, MODERATELY_INPUT_BOUND
+from stepscope.analysis.workers.answer import JobAnswer, answer_of
 from stepscope.records import dataclass
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
@@ -121,6 +122,18 @@ class Context:
         shown = account_shown([host.account for host in self.hosts])
         paced = (host for host in self.hosts if host.account is shown and shown is not None)
         return next(paced, next((host for host in self.hosts if host.loop is not None), NOT_KNOWN))
+
+    @cached_property
+    def working(self) -> list[HostFacts]:
+        """The ranks whose accounts say how long they work; with devices, only if the program marks its steps."""
+        known = [host for host in self.hosts if host.rank is not None and host.account is not None]
+        return [host for host in known if not self.has_device or (host.device is not None and host.device.marked)]
+
+    @cached_property
+    def job(self) -> JobAnswer | None:
+        """The one answer about these ranks; None where they cannot be replayed together."""
+        ranks = [host.rank for host in self.working if host.rank is not None]
+        return answer_of(ranks) if len(ranks) > 1 else None
 
     @property
     def loop(self) -> LoopFacts | None:

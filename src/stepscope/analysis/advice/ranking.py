@@ -119,6 +119,9 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
     if not doubtful and (late := _late_rank(context, kept[0])):
         verdict = replace(verdict, sentence=f"{late} holds up the others, {verdict.sentence}")
+    elif context.job is not None and context.job.late is not None:
+        waits = context.job.sentence([rank.title for rank in context.job.job.graph.ranks])
+        verdict = replace(verdict, evidence=(waits, *verdict.evidence))
     if doubtful and account is not None:
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:

@@ -24,9 +24,13 @@ def ranges_and_steps(trace: HostTrace) -> I64:
 
 
 def framework_ranges(trace: HostTrace) -> I64:
-    """Rows of the ranges that a framework or a library named on threads: steps of optimizers, parts of a pipeline."""
+    """Rows of the ranges that a framework or a library named on threads: steps of optimizers, parts of a pipeline, and
+    of PyTorch the stages of compiling, which it records as such ranges."""
     named = _lasting_thread_events(trace, EventKind.ANNOTATION)
-    return named[_is_of_framework(trace, named)]
+    named = named[_is_of_framework(trace, named)]
+    if trace.framework in _LIKE_RUNTIMES:
+        return named
+    return union(named, _lasting_thread_events(trace, EventKind.COMPILE))
 
 
 def _is_of_framework(trace: HostTrace, rows: I64) -> Mask:

@@ -35,7 +35,7 @@ class LateRank:
 
     Attributes:
         rank: its place; times: how many meetings it comes to last.
-        held_up_ps: how long each of the others waits for it on average, in total.
+        held_up_ps: how long each of the others waits for it in a step, on average.
         of_time, of_waiting: the share of the steps, and of all waiting.
     """
 
@@ -49,7 +49,7 @@ class LateRank:
         """What that is in a sentence."""
         waits = duration_text(self.held_up_ps / 1e9)
         of_all = f"{100 * self.of_waiting:.0f} % of all waiting"
-        return f"the others wait {waits} each for {name}, {of_all}; no cause was recorded"
+        return f"the others wait {waits} of a step for {name}, {of_all}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,8 @@ def _find_late_rank(job: Job) -> LateRank | None:
     of_time = held_up / max(*(int(steps.sum()) for steps in job.now.step_ps), 1)
     if of_time < WORTH_NAMING or held_up < NEARLY_ALL * whole:
         return None
-    return LateRank(rank, waits[rank].last, held_up, of_time, held_up / whole)
+    steps = len({step for each in waits for step in each.held_up})
+    return LateRank(rank, waits[rank].last, held_up // steps, of_time, held_up / whole)
 
 
 def _name_fault(job: Job, culprit: JobCulprit, names: Sequence[str]) -> str:

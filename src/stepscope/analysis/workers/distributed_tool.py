@@ -347,7 +347,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
             *_sentences(job, answer, names),
             *_describe_alone(ordered, medians),
             *(_culprit_text(ordered, worst) if worst is not None else ()),
-            *(_describe_cost(ordered) if answer is None or answer.culprit is None else ()),
+            *(_describe_cost(ordered, groups.values()) if answer is None or answer.culprit is None else ()),
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
@@ -598,7 +598,7 @@ def _culprit_text(parts: Sequence[RankOfJob], worst: int) -> list[str]:
     more.pop(Cause.COMMUNICATION.name.lower(), None)
     cause = max(more, key=more.__getitem__, default="")
     if not cause or more[cause] < WORTH_NAMING * own.step_ps:
-        return []
+        return [f"what makes {_rank_name(parts[worst])} late was not recorded"]
     culprit = next(row.culprit for row in own.rows if row.cause == cause)
     name = f", most of it {culprit.name}" if culprit and culprit.name else ""
     return [
@@ -607,12 +607,30 @@ def _culprit_text(parts: Sequence[RankOfJob], worst: int) -> list[str]:
     ]
 
 
-def _describe_cost(parts: Sequence[RankOfJob]) -> Iterable[str]:
-    """What communication costs the ranks, where no rank is named that the others wait for in it."""
-    communicate = [part.whole for part in parts if part.whole.parts_ps[1]]
-    exposed = [percent(whole.parts_ps[3], whole.duration_ps) or 0.0 for whole in communicate]
-    if exposed:
-        yield f"exposed communication takes {statistics.fmean(exposed):.1f} % of a rank's time, from first to last work"
+def _describe_cost(parts: Sequence[RankOfJob], groups: Iterable[_Group]) -> Iterable[str]:
+    """What communication costs the ranks, as their accounts say it, and how much of that is waiting for each other,
+    where no rank is named that the others wait for in it."""
+    shares = sorted(_communicating(part) for part in parts if part.whole.parts_ps[1])
+    if not shares:
+        return
+    each = "of the median step" if any(part.stepping.source != "none" for part in parts) else "of the capture"
+    least, most = (f"{share:.1f}" for share in (shares[0], shares[-1]))
+    of = f"{least} to {most} % {each}, by rank" if least != most else f"{most} % {each}"
+    yield f"communication takes {of}"
+    compared = [group for group in groups if group.compared]
+    waiting, usual = (sum(getattr(group, name) for group in compared) for name in ("waiting_ps", "occurrences"))
+    transfer = sum(group.transfer_ps * group.occurrences / group.compared for group in compared)
+    if waiting > transfer:
+        alone, whole = (duration_text(ps / usual / 1e9) for ps in (transfer, transfer + waiting))
+        yield f"most of it is waiting for the rank that comes last: of {whole} a collective the transfer takes {alone}"
+
+
+def _communicating(part: RankOfJob) -> float:
+    """The share of communication in the account of a rank, in percent; without one that of exposed communication."""
+    if part.account is None:
+        return percent(part.whole.parts_ps[3], part.whole.duration_ps) or 0.0
+    communication = Cause.COMMUNICATION.name.lower()
+    return percent(sum(row.ps for row in part.account.rows if row.cause == communication), part.account.step_ps) or 0.0
 
 
 def _warnings(parts: Sequence[RankOfJob], uneven: int, job: Job | None) -> Iterable[str]:

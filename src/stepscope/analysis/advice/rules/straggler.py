@@ -13,7 +13,7 @@ from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Finding, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
-from stepscope.analysis.workers.answer import JobAnswer, answer_of, list_names
+from stepscope.analysis.workers.answer import JobAnswer, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of
 from stepscope.analysis.workers.equal_work import MORE_OPS
 from stepscope.analysis.workers.stragglers import Straggling
@@ -57,21 +57,8 @@ _TAKE_WORK_OFF = (
 
 
 def _find_straggler(context: Context) -> Finding | None:
-    working = [host for host in context.hosts if host.rank is not None and _shows_its_work(context, host)]
-    if len(working) < 2:
-        return None
-    return _find_unequal_work(context, working)
-
-
-def _shows_its_work(context: Context, host: HostFacts) -> bool:
-    """Whether the account of a worker says how long it works; with devices, only if the program marks its steps."""
-    marked = not context.has_device or (host.device is not None and host.device.marked)
-    return host.account is not None and marked
-
-
-def _find_unequal_work(context: Context, working: Sequence[HostFacts]) -> Finding | None:
     """What makes some workers slower than others; None if equal work would save too little of the step."""
-    answer = answer_of([host.rank for host in working if host.rank is not None])
+    answer, working = context.job, context.working
     if answer is None or answer.culprit is None or answer.culprit.explains <= 0:
         return None
     found = equal_work_of(answer)

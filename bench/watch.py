@@ -273,7 +273,7 @@ def measure_killed(times: int) -> dict[str, Any]:
 
 def measure_soak(minutes: float) -> dict[str, Any]:
     """A loop with a slow step every few seconds, each kept; memory, threads and files at the end of each minute."""
-    from stepscope.capture.watching.memory import memory_in_use
+    from stepscope.capture.out_of_memory import memory_in_use
 
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:

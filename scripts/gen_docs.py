@@ -131,7 +131,7 @@ def reference_page() -> Pages:
 
 
 def home_of(name: str) -> str:
-    """Where a public name is defined: `stepscope.capture.ranges.step` for `step`."""
+    """Where a public name is defined: `stepscope.capture.tracers.ranges.step` for `step`."""
     module, _, attribute = name.rpartition(".")
     if module in CALLBACKS:
         return f"stepscope.capture.callbacks.{name}"

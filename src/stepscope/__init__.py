@@ -138,7 +138,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 for _finder in list(sys.meta_path):
-    if hasattr(_finder, "begin_with_stepscope"):  # see stepscope.capture.auto.startup.sitecustomize
+    if hasattr(_finder, "begin_with_stepscope"):  # see stepscope.capture.startup.sitecustomize
         _finder.begin_with_stepscope()
 
 if os.environ.get("STEPSCOPE_LOGDIR"):  # see stepscope.capture.auto.autostart

@@ -17,13 +17,13 @@ from fake_recorder import FakeCapture
 from stepscope.capture import cost, job, report
 from stepscope.capture.auto import autopilot as auto
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import FINDERS
 from stepscope.capture.auto.ledger import Captured, Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 from stepscope.capture.job import Worker, this_worker
 from stepscope.capture.own_threads import OwnTimer
 from stepscope.capture.proving import deadlines
+from stepscope.capture.steps.finding import FINDERS
+from stepscope.capture.steps.step_loop import CALLS, DIFFERENTIATED, LOADED, MARKED, OPTIMIZED, StepLoop, StepSource
 
 OPTIMIZER = StepSource(OPTIMIZED, "optimizer.step()", "a")
 LOADER = StepSource(LOADED, "batches", "b")
@@ -631,7 +631,7 @@ def test_a_model_that_nothing_trains_is_not_awaited(watch, fake_recorder, monkey
 
 def test_a_training_that_follows_an_early_window_takes_its_place(watch, fake_recorder, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace())
-    monkeypatch.setattr("stepscope.capture.auto.finders.torch.runs_untrained_model", lambda: True)
+    monkeypatch.setattr("stepscope.capture.steps.torch.runs_untrained_model", lambda: True)
     autopilot = watch(steps=1, skip=1, patience=30.0, stop_after=True)
     autopilot.watch_from_here(at_once=False)
     for _ in range(2):

@@ -24,12 +24,13 @@ from waiting import await_until
 
 from stepscope import capture as profiler
 from stepscope import load
-from stepscope.capture import cost, files, ranges, report, running, tracers
-from stepscope.capture.auto.finders import FINDING
-from stepscope.capture.auto.step_loop import OPTIMIZED, StepSource
+from stepscope.capture import cost, files, report, running, tracers
 from stepscope.capture.own_threads import own_threads
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.spool import Spool
+from stepscope.capture.steps.finding import FINDING
+from stepscope.capture.steps.step_loop import OPTIMIZED, StepSource
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.errors import CaptureError
 from stepscope.formats.xspace.reader import read

@@ -16,12 +16,13 @@ import aside_jobs
 import pytest
 
 from stepscope import children
-from stepscope.capture import aside, kineto, tracers
+from stepscope.capture import aside, tracers
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.orphans import output_of
 from stepscope.capture.running import Capture
 from stepscope.capture.spool import Spool
+from stepscope.capture.tracers import kineto_files
 from stepscope.capture.tracers import torch as torch_tracer
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.capture.tracers.giving_way import ProfilerOwnership
@@ -244,8 +245,8 @@ def op_names(artifact):
 @pytest.mark.parametrize("frozen", [False, True], ids=["aside", "here"])
 def test_both_files_come_from_another_process_or_from_this_one(recording, helper, monkeypatch, frozen):
     done_here = []
-    convert = kineto.convert
-    monkeypatch.setattr(kineto, "convert", lambda *words: (done_here.append(words), convert(*words)))
+    convert = kineto_files.convert
+    monkeypatch.setattr(kineto_files, "convert", lambda *words: (done_here.append(words), convert(*words)))
     monkeypatch.setattr(sys, "frozen", frozen, raising=False)
     collected = recording.collect("vm", helper)
 
@@ -315,7 +316,7 @@ def test_a_capture_that_cannot_start_leaves_no_profiler_running(fails, tmp_path,
 def test_what_pytorch_wrote_is_kept_if_it_cannot_be_converted(recording, helper, monkeypatch, packed):
     def fail(module, words, patience_s):
         if packed:
-            kineto.pack(helper.folder / "trace.json")
+            kineto_files.pack(helper.folder / "trace.json")
         raise aside.FailedError("it took too long")
 
     monkeypatch.setattr(helper, "run", fail)
@@ -343,9 +344,9 @@ def test_the_last_mark_of_a_step_that_was_open_at_the_end_is_no_step(tmp_path):
     trace = tmp_path / "trace.json"
     trace.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
 
-    kineto.main([str(trace), "vm", "ProfilerStep#0"])
+    kineto_files.main([str(trace), "vm", "ProfilerStep#0"])
 
-    profile = Artifact("xplane.pb", kineto.profile_path(trace))
+    profile = Artifact("xplane.pb", kineto_files.profile_path(trace))
     assert op_names(profile) == ["ProfilerStep#0", "ProfilerStep#0", "ProfilerStep#1", "aten::mm"]
 
 

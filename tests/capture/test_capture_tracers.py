@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture import ProfilerOptions, ranges, tracers
-from stepscope.capture.tracers import host, jax
+from stepscope.capture import ProfilerOptions, tracers
+from stepscope.capture.tracers import host, jax, ranges
 from stepscope.capture.tracers.base import Probe
 from stepscope.capture.tracers.giving_way import ProfilerOwnership
 from stepscope.capture.tracers.ticker import Ticker

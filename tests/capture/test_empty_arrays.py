@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepscope.capture.empty_arrays import find_empty
+from stepscope.capture.kept_arrays import find_empty
 
 KIND = "float32", (600, 500)
 

@@ -12,11 +12,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from stepscope.capture.auto.finders import GradientCalls
-from stepscope.capture.auto.finders import jax as jax_finder
-from stepscope.capture.auto.finders import keras as keras_finder
-from stepscope.capture.auto.finders import torch as torch_finder
-from stepscope.capture.auto.step_loop import OPTIMIZED, StepSource
+from stepscope.capture.steps import jax as jax_finder
+from stepscope.capture.steps import keras as keras_finder
+from stepscope.capture.steps import torch as torch_finder
+from stepscope.capture.steps.finding import GradientCalls
+from stepscope.capture.steps.step_loop import OPTIMIZED, StepSource
 from stepscope.kernels import observe
 
 
@@ -64,7 +64,7 @@ def make_optimizer(torch):
 
 @pytest.fixture
 def watch(torch) -> Iterator:
-    from stepscope.capture.auto.finders.torch import install
+    from stepscope.capture.steps.torch import install
 
     undone = []
 
@@ -206,7 +206,7 @@ def test_an_optimizer_that_is_made_in_each_step_ends_the_steps_of_the_one_before
 
 
 def test_nothing_is_reported_once_the_watch_has_ended(torch, make_optimizer):
-    from stepscope.capture.auto.finders.torch import install
+    from stepscope.capture.steps.torch import install
 
     before, hook = make_optimizer(), torch.optim.Optimizer.profile_hook_step
     step = type(before).step

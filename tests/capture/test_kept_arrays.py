@@ -13,8 +13,7 @@ import pytest
 
 import stepscope
 from stepscope.capture import kept_arrays, running
-from stepscope.capture.empty_arrays import find_empty
-from stepscope.capture.kept_arrays import KeptArrays
+from stepscope.capture.kept_arrays import KeptArrays, find_empty
 
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
 

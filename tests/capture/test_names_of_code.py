@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from stepscope.capture.program_files import LIBRARIES, called
+from stepscope.capture.places import LIBRARIES, called
 from stepscope.capture.tracers.python_calls import code_name
 from stepscope.capture.tracers.stack_samples import frame_name
 from stepscope.vocabulary.python import is_of_user

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stepscope
-from stepscope.capture import not_recorded
+from stepscope.capture import files
 from stepscope.capture.out_of_memory import find_full_memory, is_out_of_memory
 from stepscope.capture.recorder import RECORDER
 
@@ -103,7 +103,7 @@ with stepscope.Profile("logs"):
 
 
 def test_without_a_profile_the_logdir_says_it(tmp_path):
-    not_recorded.leave_reason(tmp_path, "the program ran out of memory: asked for 9.0 GiB", "keep less")
+    files.leave_reason(tmp_path, "the program ran out of memory: asked for 9.0 GiB", "keep less")
 
     with pytest.raises(stepscope.StepscopeError, match=r"ran out of memory: asked for 9\.0 GiB"):
         stepscope.load(tmp_path).overview()

@@ -15,7 +15,7 @@ import grpc
 import pytest
 from waiting import await_until
 
-from stepscope.capture import ProfilerOptions, client, ranges
+from stepscope.capture import ProfilerOptions, client
 from stepscope.capture.client import CaptureOutcome, CaptureRequest, Cause, Phase, WorkerStatus
 from stepscope.capture.recorder import RECORDER
 from stepscope.capture.remote import addresses, messages
@@ -23,6 +23,7 @@ from stepscope.capture.remote.handlers import Service, parse_request
 from stepscope.capture.remote.monitor import Load, measure_load
 from stepscope.capture.remote.reach import translate_rpc_error
 from stepscope.capture.remote.xspace import has_events
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.system import PLANE as SYSTEM_PLANE
 from stepscope.cli import capture as command
 from stepscope.cli.main import run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stepscope.capture.auto.step_loop import (
+from stepscope.capture.steps.step_loop import (
     CALLS,
     DIFFERENTIATED,
     LOADED,

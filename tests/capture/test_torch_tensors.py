@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from draw import Sort, draw
 
-from stepscope.capture import kineto
+from stepscope.capture.tracers import kineto_files
 from stepscope.capture.tracers.torch_tensors import Tensors
 from stepscope.model import EventKind, stat_names
 
@@ -97,7 +97,7 @@ def test_no_mode_of_the_program_sees_that_tensors_are_asked(torch: Any) -> None:
 
 def test_what_is_told_becomes_a_stat_of_the_ops() -> None:
     drawn = draw("host main | a5-- b3-- c4--", {x: Sort(EventKind.OP, x, "External id", {"x": 1}) for x in "abc"})
-    trace = kineto.add_operands(drawn, {"ids": [3, 9, 5], "operands": ["w1.1", "t0.0", "w1.1 c2.2"]})
+    trace = kineto_files.add_operands(drawn, {"ids": [3, 9, 5], "operands": ["w1.1", "t0.0", "w1.1 c2.2"]})
 
     rows = range(len(trace.events))
     told = {trace.name_of(row): trace.stats_of_event(row).get(stat_names.INPUT_TENSORS[0]) for row in rows}

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stepscope.capture import files, ranges
+from stepscope.capture import files
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.host import HostTracer
 from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.budget import SHARE, WatchBudget

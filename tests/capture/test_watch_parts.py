@@ -14,10 +14,10 @@ import pytest
 
 from stepscope.capture.job import Worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
+from stepscope.capture.places import find_place
 from stepscope.capture.spool import RingSpool
 from stepscope.capture.watching.baseline import Baseline, Length
 from stepscope.capture.watching.options import WatchOptions
-from stepscope.capture.watching.places import find_place
 from stepscope.capture.watching.quota import enforce_quota, mark_run
 from stepscope.capture.watching.rank_coordination import Ranks, write_request
 from stepscope.capture.watching.series import Bucket

@@ -16,7 +16,7 @@ from program_runs import UNHURRIED, profiles_below, read_profile, require_packag
 import stepscope
 from stepscope.capture import workers
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.tracers.workers import WorkersTracer
+from stepscope.capture.workers import WorkersTracer
 from stepscope.formats.spool.layout import WORKERS_PLANE
 
 NAMES = {"loader": "DataLoader worker", "pool": "pool worker", "executor": "executor worker", "grain": "Grain worker"}
@@ -145,7 +145,7 @@ def test_the_queues_of_a_worker_stay_what_they_are():
 
 
 def test_what_a_killed_worker_wrote_until_then_is_kept(folder, monkeypatch):
-    monkeypatch.setattr("stepscope.capture.tracers.workers._PATIENCE_S", 0.0)
+    monkeypatch.setattr("stepscope.capture.workers._PATIENCE_S", 0.0)
     process = pool_process(Queue(), Queue())
     worker = workers.WorkerProcess(process)
     tracer = WorkersTracer()

@@ -17,7 +17,7 @@ from draw import draw
 
 import stepscope
 from stepscope.cache import Cache, CacheOptions
-from stepscope.capture.running_servers import announce_server
+from stepscope.capture.remote.running_servers import announce_server
 from stepscope.cli.main import run
 from stepscope.errors import AccessError, UnreadableError
 from stepscope.formats import store

@@ -15,8 +15,8 @@ import pytest
 from program_runs import UNHURRIED, profiles_below, read_profile, run_command, run_warm, step_numbers
 
 from stepscope.capture import files
-from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.auto.startup.sitecustomize import lets_us_in, shell_runs_this_python
+from stepscope.capture.patches import ImportHook
+from stepscope.capture.startup.sitecustomize import lets_us_in, shell_runs_this_python
 from stepscope.model import EventKind, HostTrace
 
 

@@ -216,6 +216,9 @@ MOST_LINES: dict[str, int] = {
 MOST_LINES_ELSEWHERE = 700
 MOST_COMPILED_LINES = 12_300  # the account: pieces, causes, queues
 
+CAPTURE_ROOMS = {path.stem for path in (PACKAGE / "capture").iterdir() if path.suffix == ".py" or path.is_dir()}
+CAPTURE_ROOMS -= {"__init__", "__pycache__"}
+
 # Whoever imports `stepscope` pays for none of these.
 HEAVY = {"numpy", "duckdb", "pandas", "pyarrow", "fsspec", "google", "grpc", "msgspec", "rich"}
 HEAVY |= {"ray", "dask", "distributed", "tensorflow", "keras", "jax", "torch", "tensorboard", "werkzeug", "waitress"}
@@ -335,6 +338,19 @@ def test_no_files_import_each_other():
     assert files_in_circles(PACKAGE) == set()
 
 
+def test_no_rooms_of_the_capture_import_each_other():
+    """A room is a file in `capture/`, or a folder: what is recorded lies below what decides when to record."""
+    below: dict[str, set[str]] = {room: set() for room in CAPTURE_ROOMS}
+    for module, path in modules(PACKAGE):
+        if module.startswith("stepscope.capture."):
+            found = [each.target.split(".") for each in imports_of(module, path) if not each.is_text]
+            rooms = {each[2] for each in found if each[:2] == ["stepscope", "capture"] and len(each) > 2}
+            room = module.split(".")[2]
+            below[room] |= (rooms & CAPTURE_ROOMS) - {room}
+
+    assert in_circles(below) == set()
+
+
 def test_no_files_of_the_page_import_each_other():
     folder = PACKAGE.parents[1] / "frontend" / "src"
     files = {path.with_suffix(""): path for path in folder.rglob("*") if path.suffix in (".ts", ".tsx")}
@@ -401,7 +417,7 @@ def test_one_object_decides_which_steps_are_the_loop():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "StepLoop"
     ]
 
-    assert made == ["stepscope.capture.auto.finders"]
+    assert made == ["stepscope.capture.steps.finding"]
 
 
 def test_a_tool_is_told_from_a_helper_by_its_name():

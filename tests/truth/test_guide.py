@@ -33,7 +33,7 @@ from stepscope.analysis.trace.program_facts import OpThreads
 from stepscope.analysis.trace.thread_labels import thread_label
 from stepscope.capture.program_facts import examine_graph
 from stepscope.capture.remote import addresses
-from stepscope.capture.running_servers import find_running_servers
+from stepscope.capture.remote.running_servers import find_running_servers
 from stepscope.cli.main import run
 from stepscope.doctor import examine_logdir, examine_machine
 from stepscope.errors import UsageError
@@ -269,7 +269,7 @@ def test_a_running_server_is_found_without_its_address():
 
 SELF_CAPTURE = """
 import stepscope
-from stepscope.capture.running_servers import find_running_servers
+from stepscope.capture.remote.running_servers import find_running_servers
 found = next(server for server in find_running_servers() if server.program == "captures_itself.py")
 # With the token of the note, and once the window that `run` captures of a program without steps is over.
 stepscope.client.trace(found.address, "asked", 100, num_tracing_attempts=20)

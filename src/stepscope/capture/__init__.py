@@ -14,10 +14,10 @@ from __future__ import annotations
 from stepscope.capture import client, server
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.profile import Profile, Profiler, warmup
-from stepscope.capture.ranges import Trace, annotate, step
 from stepscope.capture.recorder import start, stop
 from stepscope.capture.report import last_error
 from stepscope.capture.schedules import schedule
+from stepscope.capture.tracers.ranges import Trace, annotate, step
 
 __all__ = [
     "Profile",

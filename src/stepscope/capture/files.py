@@ -11,6 +11,9 @@ and every command open it, with a warning that says what is missing.
 
 A logdir on another machine (gs://, s3://, memory://, or anything else that fsspec supports) is written when the capture
 has ended.  Until then its files are in a local temporary folder, which is kept if the upload fails.
+
+Where a capture was asked for and none was made, a note in the logdir says why, so that `stepscope doctor`, the commands
+and the page can say it after the job has ended.
 """
 
 from __future__ import annotations
@@ -30,9 +33,10 @@ from pathlib import Path
 from stepscope.capture import handles, job
 from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.publish import claim_name, draft_in
-from stepscope.capture.report import report
+from stepscope.capture.report import report, warn
 from stepscope.capture.tracers.base import Artifact
-from stepscope.errors import CaptureError, InputError
+from stepscope.errors import CaptureError, InputError, StepscopeError
+from stepscope.formats.not_recorded import ENDING
 from stepscope.formats.store import is_remote, plain
 from stepscope.records import dataclass
 
@@ -363,3 +367,35 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+# ---- where nothing was recorded --------------------------------------------------------------------------------------
+
+
+def leave_reason(logdir: object, reason: str, hint: str) -> None:
+    """Logs why nothing was recorded, and leaves it in the logdir.  Raises nothing: it runs in training jobs.
+
+    Args:
+        logdir: as for `stepscope.start`; nothing is left in one on another machine.
+        reason: what happened, one sentence without a full stop.
+        hint: what to do, likewise.
+    """
+    warn(f"{reason}; {hint}")
+    with suppress(OSError, StepscopeError):
+        place = resolve_logdir(logdir)
+        if not is_remote(place):
+            note = _note_path(Path(place))
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(f"{reason}\n{hint}\n", encoding="utf-8")
+
+
+def forget_reason(logdir: object) -> None:
+    """Removes the note of this host: a capture is written to the logdir now."""
+    with suppress(OSError, StepscopeError):
+        place = resolve_logdir(logdir)
+        if not is_remote(place):
+            _note_path(Path(place)).unlink()
+
+
+def _note_path(logdir: Path) -> Path:
+    return logdir / "plugins" / "profile" / f"{worker_name()}{ENDING}"

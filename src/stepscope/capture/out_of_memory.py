@@ -34,7 +34,8 @@ from stepscope.capture.kept_arrays import (
     unseen,
 )
 from stepscope.capture.kept_arrays import describe_use as describe_array_use
-from stepscope.capture.program_files import is_users_file
+from stepscope.capture.memory_use import describe_use, memory_in_use
+from stepscope.capture.places import is_users_file
 from stepscope.capture.report import NeverRaise
 from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
@@ -177,8 +178,6 @@ def add_to_profile(path: Path, full: FullMemory) -> None:
 
 
 def _describe(error: BaseException, groups: list[str]) -> str:
-    from stepscope.capture.watching.memory import describe_use, memory_in_use  # with it comes all of the watch
-
     message = next(iter(str(error).strip().splitlines()), type(error).__name__)[:_MESSAGE].rstrip(" .")
     op = _OP.search(str(error))
     place = f" in {op['node'] or op['op']}" if op else ""

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import TracebackType
 
 from stepscope.capture import recorder
-from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import warn
 from stepscope.capture.running import Capture
 from stepscope.capture.schedule_runner import Saved, ScheduleRunner
 from stepscope.capture.schedules import Schedule
+from stepscope.capture.tracers.wrapping import keep_as_python
 from stepscope.capture.workers import install_early
 
 

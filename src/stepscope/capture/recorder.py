@@ -21,15 +21,16 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from stepscope.capture import files, not_recorded, ranges, report, tracers
-from stepscope.capture.autograph import keep_as_python
+from stepscope.capture import files, report, tracers
 from stepscope.capture.frameworks import builds_tensorflow_graph
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.out_of_memory import add_to_profile, find_full_memory
 from stepscope.capture.own_threads import OwnThread, register_at_fork
 from stepscope.capture.program_end import ProgramEnd, hold_taken_signals, release_taken_signals
 from stepscope.capture.running import Capture
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.base import Artifact, Collected, Recording
+from stepscope.capture.tracers.wrapping import keep_as_python
 from stepscope.errors import CaptureError, StepscopeError
 from stepscope.switching import switching_quickly
 
@@ -93,7 +94,7 @@ class Recorder:
         """
         capture = self.start_capture(lambda: files.open_target(logdir), options)
         if capture is not None:
-            not_recorded.forget_reason(logdir)
+            files.forget_reason(logdir)
         return capture
 
     def is_running(self) -> bool:

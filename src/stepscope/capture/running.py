@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from stepscope.capture import cost, files, ranges, report, tracers
+from stepscope.capture import cost, files, report, tracers
 from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile, measure_jump_ns
 from stepscope.capture.kept_arrays import KeptArrays
@@ -20,6 +20,7 @@ from stepscope.capture.out_of_memory import find_full_memory
 from stepscope.capture.own_threads import is_main_thread
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.base import Collected, Metadata, Recording, Span, Tracer, TwoSpans
 from stepscope.capture.tracers.host import HostTracer
 from stepscope.capture.tracers.probes import Probes
@@ -380,7 +381,7 @@ def _call_between_operations(
     If neither comes, because the program has no steps and its main thread waits for a thread, the profiler is made to
     overlook operations from then on, those that had begun are given time, and the calling thread does it.
     """
-    from stepscope.capture.auto.finders import FINDING
+    from stepscope.capture.steps.finding import FINDING
     from stepscope.kernels.calls import call_on_main_thread
 
     claimed, done = threading.Lock(), threading.Event()

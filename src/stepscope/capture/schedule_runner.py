@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from stepscope.capture import cost, not_recorded, ranges, recorder, report
+from stepscope.capture import cost, files, recorder, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import OwnThread
 from stepscope.capture.program_end import END_PATIENCE_S
 from stepscope.capture.running import Capture
 from stepscope.capture.schedules import Action, Schedule, never
+from stepscope.capture.tracers import ranges
 from stepscope.errors import counted
 
 Saved = Callable[[Path | str], object]
@@ -152,12 +153,12 @@ class ScheduleRunner:
             reason = (
                 f"{self._wanted} was not reached: the loop ended after {counted(steps, 'step')}; nothing was recorded"
             )
-            not_recorded.leave_reason(self._logdir, reason, f"choose earlier steps{_suggest(steps)}, or train longer")
+            files.leave_reason(self._logdir, reason, f"choose earlier steps{_suggest(steps)}, or train longer")
 
     def say_unused(self, what: str, hint: str) -> None:
         """Says that no loop ever called this, if it was to record anything."""
         if self._wanted and not self.has_begun:
-            not_recorded.leave_reason(
+            files.leave_reason(
                 self._logdir, f"{what} was created, but no trainer called it; nothing was recorded", hint
             )
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.capture import report
 from stepscope.capture.own_threads import register_at_fork
-from stepscope.capture.running_servers import announce_server, withdraw_server
+from stepscope.capture.remote.running_servers import announce_server, withdraw_server
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
 

@@ -46,7 +46,7 @@ class Followed:
 
 
 def request(followed: Followed) -> str:
-    """What asks the process of a program to call `follow`, see `stepscope.capture.auto.startup.sitecustomize`."""
+    """What asks the process of a program to call `follow`, see `stepscope.capture.startup.sitecustomize`."""
     return f"{__name__}:follow\n{json.dumps(asdict(followed))}"
 
 

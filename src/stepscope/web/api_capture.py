@@ -30,7 +30,7 @@ def start(site: Site, request: Request) -> Answer:
 
 def addresses(site: Site, request: Request) -> Answer:
     """Answers with the profiler servers that can be found without being told: those of this user's jobs here."""
-    from stepscope.capture.running_servers import find_running_servers
+    from stepscope.capture.remote.running_servers import find_running_servers
 
     return json_answer({"servers": [asdict(server) for server in find_running_servers()]})
 

@@ -12,7 +12,7 @@ from draw import Sort, draw
 from stepscope.analysis.purpose.operands import ops_in_64_bits
 from stepscope.analysis.trace.program_facts import Parameters, parameters_of
 from stepscope.capture import program_facts
-from stepscope.capture.auto.step_loop import StepLoop
+from stepscope.capture.steps.step_loop import StepLoop
 from stepscope.model import EventKind, HostTrace
 
 K = EventKind
@@ -46,7 +46,7 @@ def test_what_trains_parameters_of_64_bits_computes_in_them(monkeypatch: pytest.
 
 def test_a_capture_describes_the_parameters_of_optimizers_that_step_and_keeps_none_alive() -> None:
     torch = pytest.importorskip("torch")
-    from stepscope.capture.auto.finders import OptimizerCalls
+    from stepscope.capture.steps.finding import OptimizerCalls
 
     weights = torch.nn.Parameter(torch.zeros(6, 4, dtype=torch.float64))
     optimizer = torch.optim.SGD([weights], lr=0.1)

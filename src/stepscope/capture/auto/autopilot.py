@@ -33,17 +33,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture import cost, files, not_recorded, recorder, report
-from stepscope.capture.auto.finders import FINDERS, FINDING
+from stepscope.capture import cost, files, recorder, report
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, MARKED, StepLoop, StepSource, steps_in_a_row
 from stepscope.capture.job import this_worker
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import OwnTimer, is_main_thread
 from stepscope.capture.running import Capture
 from stepscope.capture.schedule_runner import ScheduleRunner
 from stepscope.capture.schedules import Action
+from stepscope.capture.steps.finding import FINDERS, FINDING
+from stepscope.capture.steps.step_loop import CALLS, DIFFERENTIATED, MARKED, StepLoop, StepSource, steps_in_a_row
 from stepscope.errors import counted
 from stepscope.kernels.untraced import untraced
 
@@ -516,7 +516,7 @@ class Autopilot:
 
     def _look_for_model(self) -> None:
         """A model that runs at several looks and that nothing trains has no step to wait for."""
-        from stepscope.capture.auto.finders.torch import runs_untrained_model
+        from stepscope.capture.steps.torch import runs_untrained_model
 
         self._model_seen = self._model_seen + 1 if runs_untrained_model() else 0
         left = self._patience - (time.monotonic() - self._awaited_since)
@@ -613,7 +613,7 @@ class Autopilot:
         self._runner.wait()
         full = recorder.RECORDER.keep_full_memory()
         if full is not None and not self.paths:
-            not_recorded.leave_reason(self._settings.logdir, full, "keep less, or compute with smaller batches")
+            files.leave_reason(self._settings.logdir, full, "keep less, or compute with smaller batches")
         if self.outcome or self._first is None:
             return
         if self._source is None:

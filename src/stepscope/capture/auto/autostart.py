@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from stepscope.capture import files, job, program_end, report, workers
 from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
-from stepscope.capture.auto.finders import FINDING
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.startup.sitecustomize import STARTED
-from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
+from stepscope.capture.startup.sitecustomize import STARTED
+from stepscope.capture.steps.finding import FINDING
+from stepscope.capture.steps.step_loop import StepSource
 from stepscope.errors import CaptureError
 from stepscope.kernels.untraced import untraced
 

@@ -19,7 +19,7 @@ import os
 from stepscope.capture import job, workers
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
-from stepscope.capture.auto.startup.sitecustomize import STARTED, WAITS
+from stepscope.capture.startup.sitecustomize import STARTED, WAITS
 
 _FOLLOW = f"{WAITS}stepscope.capture.auto.autostart:arm_child"  # once it imports a framework
 

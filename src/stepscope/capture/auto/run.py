@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from stepscope.capture.auto.startup.sitecustomize import environment_with, lets_us_in, split_flags
+from stepscope.capture.startup.sitecustomize import environment_with, lets_us_in, split_flags
 from stepscope.records import dataclass
 
 WRONG_USAGE = 2
@@ -54,7 +54,7 @@ class ProgramToRun:
         """Runs it in place of this process.
 
         Args:
-            text: what is done before its first line, see `stepscope.capture.auto.startup.sitecustomize`; empty for
+            text: what is done before its first line, see `stepscope.capture.startup.sitecustomize`; empty for
                 nothing.
         """
         command = [sys.executable, *own_flags(), *self.words]

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 
 from stepscope.capture.callbacks.batches import BatchCallback
+from stepscope.capture.steps.keras import another_follows
 
 
 class ProfilerCallback(BatchCallback, keras.callbacks.Callback):  # type: ignore[misc]
@@ -36,9 +37,3 @@ class ProfilerCallback(BatchCallback, keras.callbacks.Callback):  # type: ignore
     def on_train_end(self, logs: Any = None) -> None:
         """A capture that still records is saved."""
         self.end_training()
-
-
-def another_follows(batch: int, params: dict[str, Any] | None) -> bool:
-    """True if Keras is known to fetch another batch after `batch` of the same epoch, counted from 0."""
-    steps: int | None = (params or {}).get("steps")
-    return steps is not None and batch + 1 < steps

@@ -18,7 +18,7 @@ from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from stepscope.capture.patches import Change, Undo, swap_attribute, swap_code
-from stepscope.capture.program_files import is_users_file
+from stepscope.capture.places import is_users_file
 from stepscope.capture.proving.changes import refuse_generator
 from stepscope.errors import CaptureError
 from stepscope.kernels.observe import divert_calls

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
-from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.job import this_worker
 from stepscope.capture.orphans import output_of
 from stepscope.capture.own_threads import OwnThread, is_main_thread, register_at_fork
@@ -39,6 +38,7 @@ from stepscope.capture.proving.experiment import TOO_EARLY, Experiment, Steps, s
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import KnobTurner, Stopwatch
 from stepscope.capture.recorder import RECORDER
+from stepscope.capture.steps.step_loop import StepSource
 from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.steps import StepFollower, StepRecord, ThreadMeter
 from stepscope.errors import counted

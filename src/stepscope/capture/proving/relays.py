@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from stepscope.capture.patches import Call, Undo, undo_all, wrap_attribute
-from stepscope.capture.program_files import is_users_file
+from stepscope.capture.places import is_users_file
 from stepscope.capture.proving.places import RESUMED, is_file
 
 _DECORATOR = "__stepscope_relay__"

@@ -11,9 +11,8 @@ from statistics import fmean
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.imports import ImportHook
 from stepscope.capture.frameworks import find_cuda
-from stepscope.capture.patches import Call, Undo, wrap_attribute
+from stepscope.capture.patches import Call, ImportHook, Undo, wrap_attribute
 from stepscope.capture.proving.experiment import TOO_EARLY, Experiment, Steps
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.proof.knobs import (

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture import ranges
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.system import MACHINE, CpuMeter, SmallFile
 from stepscope.records import dataclass
 

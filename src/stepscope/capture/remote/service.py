@@ -48,7 +48,7 @@ def open_channel(address: str, token: str | None = None) -> Any:
     a job of this user on this machine, else the given one."""
     import grpc
 
-    from stepscope.capture.running_servers import token_for
+    from stepscope.capture.remote.running_servers import token_for
 
     token = token_for(address) or token
     channel = grpc.insecure_channel(address, _CHANNEL)

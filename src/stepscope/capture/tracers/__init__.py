@@ -123,7 +123,7 @@ PROBES: tuple[ProbeEntry, ...] = (
     ),
     ProbeEntry(
         "the worker processes",
-        "stepscope.capture.tracers.workers:WorkersTracer",
+        "stepscope.capture.workers:WorkersTracer",
         lambda options, _: options.stack_samples_hz > 0 and "multiprocessing.process" in sys.modules,
     ),
     ProbeEntry(

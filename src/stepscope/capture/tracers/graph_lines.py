@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.program_files import is_users_file, path_shown
+from stepscope.capture.places import is_users_file, path_shown
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.formats.spool.layout import GRAPH_LINES_PLANE, Chunk
 

@@ -10,7 +10,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from stepscope.capture.program_files import is_users_file
+from stepscope.capture.places import is_users_file
 from stepscope.capture.tracers.compiles import (
     AGAIN,
     FIRST,

@@ -21,7 +21,7 @@ from types import CodeType, FrameType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import OwnThread, is_main_thread, own_threads
-from stepscope.capture.program_files import called, path_shown
+from stepscope.capture.places import called, path_shown
 from stepscope.capture.tracers.base import Clock, Probe
 from stepscope.errors import CaptureError
 from stepscope.formats.spool.layout import Chunk

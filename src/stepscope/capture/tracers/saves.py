@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from stepscope.capture import ranges
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.patches import Observer, Undo, observe_attribute
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.base import Clock, Probe, Span
 
 SAVE, WAIT = "save checkpoint (Orbax)", "wait for save checkpoint (Orbax)"

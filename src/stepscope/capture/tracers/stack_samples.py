@@ -35,7 +35,7 @@ from types import CodeType
 
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import names_of_own_threads
-from stepscope.capture.program_files import LIBRARIES, called
+from stepscope.capture.places import LIBRARIES, called
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
 from stepscope.capture.tracers.interpreting import Instructions, SampledRuns
 from stepscope.capture.tracers.statements import Statements, statement_name

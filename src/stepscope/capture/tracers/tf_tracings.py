@@ -7,7 +7,7 @@ from types import CodeType
 from typing import Any
 
 from stepscope.capture.frameworks import builds_tensorflow_graph
-from stepscope.capture.program_files import is_users_file
+from stepscope.capture.places import find_place, is_users_file
 from stepscope.capture.tracers.compiles import (
     AGAIN,
     FIRST,
@@ -19,7 +19,6 @@ from stepscope.capture.tracers.compiles import (
     find_changes,
     find_function_code,
 )
-from stepscope.capture.watching.places import find_place
 from stepscope.kernels.stacks import read_stack
 
 _MOST_ARGUMENTS = 200  # of a nest, flattened

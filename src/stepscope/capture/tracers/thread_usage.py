@@ -19,8 +19,8 @@ from contextlib import suppress
 from stepscope.capture.handles import move_up
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.own_threads import name_of_this_thread
-from stepscope.capture.ranges import watch_steps
 from stepscope.capture.tracers.base import Clock, Probe, make_chunk
+from stepscope.capture.tracers.ranges import watch_steps
 from stepscope.formats.spool.layout import QUEUED_NS, RAN_NS, USAGE_PLANE, Chunk, StatValue
 from stepscope.kernels.small_files import Meter
 

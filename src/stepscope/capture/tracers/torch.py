@@ -13,9 +13,10 @@ from time import monotonic, time_ns  # those of before the program, which may pu
 from types import TracebackType
 from typing import Any
 
-from stepscope.capture import kineto, report
+from stepscope.capture import report
 from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.tracers import kineto_files
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import ProfilerOwnership
 from stepscope.capture.tracers.kineto_thread import without_lasting_thread
@@ -336,7 +337,7 @@ class TorchRecording:
         self._held_s += monotonic() - begin
         self.close()
         if operands:
-            kineto.operands_path(trace).write_bytes(operands)
+            kineto_files.operands_path(trace).write_bytes(operands)
         try:
             _convert(trace, host, self._open_steps, helper)
         except Exception as error:  # an error of the conversion must not lose the recording
@@ -347,7 +348,7 @@ class TorchRecording:
                 (_trace_artifact(trace, f"{time_ns()}."),),
                 CaptureError(reason, kept="the trace as PyTorch wrote it"),
             )
-        artifacts = Artifact("xplane.pb", kineto.profile_path(trace)), _trace_artifact(trace)
+        artifacts = Artifact("xplane.pb", kineto_files.profile_path(trace)), _trace_artifact(trace)
         return self._possession.add_error(Collected(artifacts, notes=self._notes()))
 
     def _notes(self) -> tuple[str, ...]:
@@ -371,14 +372,14 @@ def _convert(trace: Path, host: str, open_steps: Sequence[str], helper: Helper) 
     patience_s = _PATIENCE_S + trace.stat().st_size / _BYTES_PER_S
     words = [str(trace), host, *open_steps]
     try:
-        helper.run(kineto.__name__, words, patience_s)
+        helper.run(kineto_files.__name__, words, patience_s)
     except UnableError:
-        kineto.main(words)
+        kineto_files.main(words)
 
 
 def _is_whole(trace: Path) -> bool:
     """Whether PyTorch has written all of its trace, which ends with a brace; it reports no failure."""
-    path = trace if trace.exists() else kineto.packed_path(trace)
+    path = trace if trace.exists() else kineto_files.packed_path(trace)
     try:
         with path.open("rb") as file:
             packed = file.read(2) == b"\x1f\x8b"
@@ -405,7 +406,7 @@ def _trace_artifact(trace: Path, stamp: str = "") -> Artifact:
         stamp: ns since 1970 and a dot, as in PyTorch's own names.  It is for a trace that the profile beside it does
             not contain; a trace without a stamp is regarded as a copy.
     """
-    packed = kineto.packed_path(trace)
+    packed = kineto_files.packed_path(trace)
     if packed.exists():
         return Artifact(f"{stamp}pt.trace.json.gz", packed)
     return Artifact(f"{stamp}pt.trace.json", trace)

@@ -4,10 +4,9 @@
 
 - options: what is kept, when, and how much it may cost
 - ring, sampler, collector: the tracers that are always on, and what they keep of the last seconds
-- steps, usual: the steps of the loop, and which of them are slow
-- places, cause: where threads are, and why a step was slow, in one sentence
-- triggers, memory: what else is a trigger, and what is noticed of each
-- together: all ranks keep the same window
+- steps, baseline: the steps of the loop, and which of them are slow
+- triggers: what else is a trigger, and what is noticed of each
+- rank_coordination: all ranks keep the same window
 - windows: the framework's profiler in short windows
 - budget: what the watch takes, and may take
 - keep, quota: sessions on disk

@@ -17,16 +17,16 @@ from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 
-from stepscope.capture import files, recorder, report
+from stepscope.capture import files, memory_use, places, recorder, report
 from stepscope.capture.aside import Helper
-from stepscope.capture.auto.step_loop import MARKED
 from stepscope.capture.job import this_worker
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.own_threads import OwnThread, Recurring
 from stepscope.capture.running import Capture
 from stepscope.capture.scratch import ScratchFolder
+from stepscope.capture.steps.step_loop import MARKED
 from stepscope.capture.tracers.base import Artifact
-from stepscope.capture.watching import keep, memory, places, quota
+from stepscope.capture.watching import keep, quota
 from stepscope.capture.watching.baseline import Baseline
 from stepscope.capture.watching.budget import WatchBudget
 from stepscope.capture.watching.collector import CollectorMeter
@@ -481,7 +481,7 @@ class Watch:
         """Stores the snapshots of the devices' memory as a session beside that of the ring."""
         scratch = ScratchFolder()
         try:
-            snapshots = memory.device_snapshots(Path(scratch.path))
+            snapshots = memory_use.device_snapshots(Path(scratch.path))
             if snapshots:
                 target = files.open_target(self.logdir, f"{mark.run}_memory")
                 target.partial.unlink(missing_ok=True)
@@ -557,7 +557,7 @@ class Watch:
 
     def _write_row(self) -> None:
         self._take_steps()
-        extra = memory.memory_in_use() | {
+        extra = memory_use.memory_in_use() | {
             "watch_percent": round(self.budget.percent, 4),
             "threads": float(threading.active_count()),
         }
@@ -572,11 +572,11 @@ class Watch:
 
     def _prepare_memory(self) -> None:
         """Once PyTorch uses a GPU: listens for its lack of memory, and keeps its last allocations."""
-        if self._listens_to_cuda or not self.options.memory_history or not memory.uses_cuda():
+        if self._listens_to_cuda or not self.options.memory_history or not memory_use.uses_cuda():
             return
         self._listens_to_cuda = True
-        memory.keep_history()
-        memory.listen_to_cuda(self._on_cuda_out_of_memory)
+        memory_use.keep_history()
+        memory_use.listen_to_cuda(self._on_cuda_out_of_memory)
 
     def _on_cuda_out_of_memory(self) -> None:
         if not self._ended:
@@ -610,7 +610,7 @@ def _is_profiled() -> bool:
 
 
 def _describe_memory() -> str:
-    return memory.describe_use(memory.memory_in_use())
+    return memory_use.describe_use(memory_use.memory_in_use())
 
 
 def _first_line(error: BaseException) -> str:

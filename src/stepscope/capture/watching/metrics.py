@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stepscope.capture import report
+from stepscope.capture import memory_use, report
 from stepscope.capture.patches import Undo, undo_all
 from stepscope.capture.tracers.ticker import Ticker
-from stepscope.capture.watching import memory
 from stepscope.errors import CaptureError
 from stepscope.records import dataclass
 
@@ -68,7 +67,7 @@ def read_metrics(watch: Watch) -> list[Metric]:
         found.append(Metric("step_seconds", usual.median_ns / 1e9))
     if steps.last_end_ns:
         found.append(Metric("seconds_since_step", (time.perf_counter_ns() - steps.last_end_ns) / 1e9))
-    in_use = {name: value for name, value in memory.memory_in_use().items() if name.endswith("_bytes")}
+    in_use = {name: value for name, value in memory_use.memory_in_use().items() if name.endswith("_bytes")}
     return [
         *found,
         *_label("triggers_total", "trigger", watch.trigger_counts),

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from stepscope.capture import program_end, report
-from stepscope.capture.auto.finders import FINDING
 from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.patches import Observer, Undo, observe_attribute, undo_all
 from stepscope.capture.program_end import INTERRUPTS, REQUEST, take_signal
+from stepscope.capture.steps.finding import FINDING
 from stepscope.capture.watching.continuous import Watch
 from stepscope.capture.watching.options import WatchOptions
 from stepscope.errors import CaptureError

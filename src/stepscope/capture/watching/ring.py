@@ -7,10 +7,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from stepscope.capture import files, ranges, report
+from stepscope.capture import files, report
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.running import read_two_clocks
 from stepscope.capture.spool import RingSpool
+from stepscope.capture.tracers import ranges
 from stepscope.capture.tracers.base import Metadata, Probe, Span
 from stepscope.capture.tracers.host import PLANE as ANNOTATIONS
 from stepscope.capture.tracers.host import Event, HostTracer

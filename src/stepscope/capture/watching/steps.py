@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
-from stepscope.capture.auto.step_loop import StepSource
 from stepscope.capture.handles import move_up
 from stepscope.capture.report import NeverRaise
+from stepscope.capture.steps.step_loop import StepSource
 from stepscope.capture.watching.baseline import Baseline, Length
 from stepscope.kernels.small_files import read_start
 

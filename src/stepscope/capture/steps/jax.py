@@ -15,10 +15,10 @@ import sys
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import CompiledCalls, GradientCalls, next_number
-from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Observer, Undo, observe_attribute, undo_all
 from stepscope.capture.report import Suppressed
+from stepscope.capture.steps.finding import CompiledCalls, GradientCalls, next_number
+from stepscope.capture.steps.step_loop import StepLoop
 from stepscope.kernels import observe
 
 # Between the program and the function that makes a jitted one.

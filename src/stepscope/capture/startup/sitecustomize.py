@@ -31,10 +31,10 @@ WAITS, WORKERS_ONLY = "?", "*"
 FRAMEWORKS = frozenset({"jax", "keras", "tensorflow", "torch"})
 """What a process that only loads data does not import, and one that trains does."""
 
-_NAME = "stepscope.capture.auto.startup.sitecustomize"
+_NAME = "stepscope.capture.startup.sitecustomize"
 _HAD_PATHS = "="  # before the text: the variable was set, if only to nothing
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib is not loaded yet
-_PACKAGES = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 4))  # noqa: PTH100, PTH118
+_PACKAGES = os.path.abspath(os.path.join(_HERE, *[os.pardir] * 3))  # noqa: PTH100, PTH118
 _WITHOUT_US = "IES"  # with these flags Python reads no PYTHONPATH or no sitecustomize
 _TAKE_A_VALUE = "WX"  # flags whose value is the rest of the word, or the next word
 _MOST_OF_FIRST_LINE = 256

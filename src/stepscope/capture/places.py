@@ -1,10 +1,11 @@
-"""Where a thread is: the line of the user's own code, and what that line waits for."""
+"""Places of the program: which files are its own, and at which of their lines a thread is and what it waits for."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+import sysconfig
 import threading
 import traceback
 from collections.abc import Sequence
@@ -15,9 +16,47 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from stepscope.capture.frameworks import find_cuda
-from stepscope.capture.program_files import is_users_file
 from stepscope.kernels.stacks import read_stack
 from stepscope.records import dataclass
+
+_OWN = f"{Path(__file__).absolute().parents[1]}{os.sep}"
+_SCHEMES = ("stdlib", "platstdlib", "purelib", "platlib")
+LIBRARIES = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in _SCHEMES})
+"""The folders of Python's own modules and of installed ones."""
+
+
+@cache
+def is_users_file(file: str) -> bool:
+    """True for a file that belongs to no library."""
+    if file.startswith(("<", _OWN, *LIBRARIES)):
+        return False
+    return "site-packages" not in file and "dist-packages" not in file
+
+
+_SAYS_NOTHING = frozenset({"forward", "call", "__call__"})  # every layer and model has one
+
+
+def called(code: CodeType) -> str:
+    """The name of a function as it is shown: with its class where every class has one of that name."""
+    if code.co_name not in _SAYS_NOTHING:
+        return code.co_name
+    return ".".join(code.co_qualname.replace("<locals>.", "").split(".")[-2:])
+
+
+_STANDARD = f"{sysconfig.get_path('stdlib')}{os.sep}"
+
+
+def path_shown(file: str) -> str:
+    """The path of a library's file below the folder that it is installed in, and the name alone of the program's."""
+    _, library, below = file.replace(os.sep, "/").rpartition("-packages/")
+    if library:
+        return below
+    if file.startswith(_STANDARD):
+        return file.removeprefix(_STANDARD).replace(os.sep, "/")
+    return os.path.basename(file)  # noqa: PTH119 - this is a hot path
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
 
 
 class ThreadPlace(NamedTuple):

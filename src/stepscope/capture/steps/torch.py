@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import GradientCalls, Numbers, OptimizerCalls
-from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.auto.step_loop import LOADED, OPTIMIZED, StepLoop, StepSource
-from stepscope.capture.patches import Observer, Undo, add_default, observe_attribute, undo_all
+from stepscope.capture.patches import ImportHook, Observer, Undo, add_default, observe_attribute, undo_all
+from stepscope.capture.steps.finding import GradientCalls, Numbers, OptimizerCalls
+from stepscope.capture.steps.step_loop import LOADED, OPTIMIZED, StepLoop, StepSource
 from stepscope.kernels import observe
 
 

@@ -8,10 +8,10 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import OptimizerCalls
-from stepscope.capture.auto.step_loop import FITTED, StepLoop, StepSource
 from stepscope.capture.patches import Observer, Undo, observe_attribute, undo_all
 from stepscope.capture.report import Suppressed
+from stepscope.capture.steps.finding import OptimizerCalls
+from stepscope.capture.steps.step_loop import FITTED, StepLoop, StepSource
 
 BATCH = StepSource(rank=FITTED, name="one per batch of Keras' fit")
 
@@ -52,9 +52,13 @@ class BatchEnds(Observer):
 
     def after(self, args: tuple[Any, ...], result: object) -> None:
         """They have been called."""
-        from stepscope.capture.callbacks.keras import another_follows
-
         self._loop.end_step(BATCH, len(args) < 2 or another_follows(args[1], args[0].params))
+
+
+def another_follows(batch: int, params: dict[str, Any] | None) -> bool:
+    """True if Keras is known to fetch another batch after `batch` of the same epoch, counted from 0."""
+    steps: int | None = (params or {}).get("steps")
+    return steps is not None and batch + 1 < steps
 
 
 class Updates(OptimizerCalls):

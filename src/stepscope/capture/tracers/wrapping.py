@@ -3,6 +3,10 @@
 A generator or a coroutine runs in pieces.  Between them other code runs on the same thread: the consumer of the
 generator, or other tasks of the event loop.  So each piece is a range of its own.  Then the ranges of a thread nest,
 which all profilers require, and no range includes the time of other code.
+
+A program may call the profiler inside a `tf.function`.  While that is traced, AutoGraph rewrites the source of every
+function that is called, and of all functions below, which takes seconds for the profiler and gains nothing:
+`keep_as_python` keeps it away from Stepscope's own code.
 """
 
 from __future__ import annotations
@@ -16,6 +20,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 P = ParamSpec("P")
 R = TypeVar("R")
 NewRange = Callable[[], AbstractContextManager[object]]
+
+
+def keep_as_python(function: Callable[P, R]) -> Callable[P, R]:
+    """Marks a function that AutoGraph calls as it is; its mark is this attribute."""
+    function.autograph_info__ = {}  # type: ignore[attr-defined]
+    return function
 
 
 def wrap_with_range(function: Callable[P, R], new_range: NewRange) -> Callable[P, R]:

@@ -16,10 +16,9 @@ from types import MappingProxyType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from stepscope.capture import cost, tracers
-from stepscope.capture.autograph import keep_as_python
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Metadata, Span, TwoSpans
-from stepscope.capture.wrapping import wrap_with_range
+from stepscope.capture.tracers.wrapping import keep_as_python, wrap_with_range
 from stepscope.kernels.observe import is_of_program
 
 P = ParamSpec("P")

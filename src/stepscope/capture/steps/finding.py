@@ -20,11 +20,10 @@ from contextlib import suppress
 from types import FrameType, ModuleType
 from typing import Any
 
-from stepscope.capture import ranges
-from stepscope.capture.auto.imports import ImportHook
-from stepscope.capture.auto.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
-from stepscope.capture.patches import Observer, Undo
+from stepscope.capture.patches import ImportHook, Observer, Undo
 from stepscope.capture.program_facts import note_optimizer
+from stepscope.capture.steps.step_loop import CALLS, DIFFERENTIATED, OPTIMIZED, Listener, StepLoop, StepSource
+from stepscope.capture.tracers import ranges
 
 _MOST_SOURCES = 1000
 
@@ -32,10 +31,10 @@ Finder = Callable[[ModuleType, StepLoop], Undo]
 
 # The module that has to be imported, and the function that installs its finder.
 FINDERS: dict[str, str] = {
-    "keras": "stepscope.capture.auto.finders.keras:install",
-    "torch": "stepscope.capture.auto.finders.torch:install",
-    "tensorflow": "stepscope.capture.auto.finders.tensorflow:install",
-    "jax": "stepscope.capture.auto.finders.jax:install",
+    "keras": "stepscope.capture.steps.keras:install",
+    "torch": "stepscope.capture.steps.torch:install",
+    "tensorflow": "stepscope.capture.steps.tensorflow:install",
+    "jax": "stepscope.capture.steps.jax:install",
 }
 
 

@@ -6,10 +6,10 @@ import importlib
 from types import ModuleType
 from typing import Any
 
-from stepscope.capture.auto.finders import CompiledCalls, GradientCalls, Numbers
-from stepscope.capture.auto.step_loop import StepLoop
 from stepscope.capture.patches import Undo, observe_attribute, undo_all
 from stepscope.capture.report import Suppressed
+from stepscope.capture.steps.finding import CompiledCalls, GradientCalls, Numbers
+from stepscope.capture.steps.step_loop import StepLoop
 
 
 def install(tensorflow: ModuleType, loop: StepLoop) -> Undo:

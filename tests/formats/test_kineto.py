@@ -177,6 +177,7 @@ def test_a_step_on_a_host_thread_and_a_stream() -> None:
         ("cuda_sync", "Stream Wait Event", K.OTHER),
         ("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", K.COLLECTIVE),
         ("kernel", "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 4>(RankData*)", K.COLLECTIVE),
+        ("cpu_op", "_C::shm_allreduce", K.COLLECTIVE_CALL),
         ("kernel", "void deep_ep::internode::dispatch<false, 8, true, 8>(int4*, float*)", K.COLLECTIVE),
         ("kernel", "void cutlass::device_kernel<flash::FlashAttnBwd<flash::CollectiveMainloopBwd<2> > >()", K.KERNEL),
         ("Kernel", "volta_sgemm_128x64_nn", K.KERNEL),

@@ -15,7 +15,9 @@ K = EventKind
 HOST_CALLS: tuple[KindRule, ...] = (
     (
         r"(?:nccl|gloo|mpi|ucc|xccl|hccl|rccl):|_?c10d(?:_functional)?::|_dtensor::shard_dim_alltoall"
-        r"|record_param_comms$",
+        r"|record_param_comms$"
+        # ops that servers bring along, such as vLLM's _C::shm_allreduce and _C_custom_ar::all_reduce
+        r"|(?!aten::)\w+::(?:\w+_)?(?:all_?reduce|all_?gather|reduce_?scatter|all_?to_?all)(?:_\w+)?$",
         K.COLLECTIVE_CALL,
         Trait.NONE,
     ),
@@ -24,7 +26,7 @@ HOST_CALLS: tuple[KindRule, ...] = (
 KERNELS: tuple[KindRule, ...] = (
     (r"(?i:.*(?:nccl|rccl|msccl|oneccl|cross_device_reduce|multimem_\w*reduce|nvshmem"
      r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion"
-     r"|ep::int(?:er|ra)node))",  # DeepEP, which sends tokens to their experts and back
+     r"|quick_?reduce|all_?reduce_prototype|ep::int(?:er|ra)node))",  # DeepEP, which sends tokens to their experts and back
      K.COLLECTIVE, Trait.NONE),
 )  # fmt: skip
 STREAM_WORK: tuple[KindRule, ...] = ((r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),)

@@ -233,7 +233,7 @@ def test_a_healthy_run_is_told_what_bounds_it(bound: str) -> None:
 
     assert (item.kind, item.predicted_speedup) == ("none", None)
     assert item.evidence.startswith(evidence)
-    assert action in item.actions[-1]
+    assert any(action in each for each in item.actions)
 
 
 def test_a_profile_without_steps_gets_no_advice() -> None:

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from draw import Sort, draw
 from nsight_build import NsightExport
+from reporting import context_of
 
 import stepscope
+from stepscope.analysis.advice import advise
 from stepscope.analysis.advice.by_work import work_actions
+from stepscope.model import EventKind as K
 
 
 def overview(export: NsightExport, folder: Path) -> dict[str, Any]:
@@ -78,3 +82,22 @@ def test_the_longest_silence_is_named_by_the_calls_around_it(tmp_path: Path) -> 
     found = overview(export, tmp_path)
 
     assert found["account"][0]["culprit"]["name"] == "from cudaMemcpy to cudaMemset"
+
+
+def test_an_update_that_is_most_of_the_computing_is_what_to_make_cheaper() -> None:
+    sorts = {
+        "o": Sort(K.ANNOTATION, "Optimizer.step#Adam.step"),
+        "a": Sort(K.OP, "aten::addcdiv_"),
+        "f": Sort(K.OP, "aten::linear"),
+    }
+    trace = draw(
+        """
+        host main | M0----------M1----------
+        host main | f-o---------f-o---------
+        host main |   a---------  a---------
+        """,
+        sorts,
+    )
+    (first,) = advise(context_of(trace)).items
+
+    assert (first.kind, first.title) == ("none", "Make the update of the parameters cheaper: it is 83 % of computing")

@@ -95,6 +95,11 @@ def place(trace: HostTrace, part: str) -> tuple[str, str | None, int | None]:
         host main |  M0--------M1--------M2--------
         host main |  b--       b--       b--
         python.place = ("main", "train.py", 30)
+    what holds several steps and only runs ops is no culprit of them
+        host main | l-------------------------------
+        host main |  M0--------M1--------M2--------
+        host main |  b-------- b-------- b--------
+        host_compute.place = ("aten::mm", None, None)
     the number of ops says who starts most of them, not their time
         host main | M0------------------M1------------------
         host main | f---------u---------f---------u---------

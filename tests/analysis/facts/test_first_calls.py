@@ -32,6 +32,10 @@ LOADS_EACH_KERNEL = """
     host main | L1---------L2-----------L3----------L4-L5-L6-
     gpu0 s    |           K1          R2           Q3-K4-R5-Q6-
 """
+MAKES_THE_DATA = """
+    host main | L1-                        L2-L3-L4-
+    gpu0 s    |  R1-----------------------  K2-K3-K4
+"""
 LAUNCHES_SLOWLY = """
     host main | L1-----L2------L3-----
     gpu0 s    |        K1      K2     K3-
@@ -45,6 +49,7 @@ LAUNCHES_SLOWLY = """
         (LOADS_IT_LATER, "cudaLaunchKernel"),
         (LOADS_EACH_KERNEL, "cudaLaunchKernel"),
         (UNLOADS, "cuModuleUnload"),
+        (MAKES_THE_DATA, "relu"),
     ],
 )
 def test_calls_that_take_long_once_are_no_dispatching(picture: str, name: str) -> None:

@@ -285,6 +285,18 @@ def test_what_else_is_copied_as_a_whole_is_no_row_of_the_batch() -> None:
     assert "from rows of 10 on average, at most 10" in excesses_of(_trace(with_positions, **sorts))[0].fact
 
 
+def test_the_used_part_of_a_buffer_is_no_row_that_is_filled_up() -> None:
+    """A server takes 10 tokens in one step and 20 in the next, of up to 40."""
+    sorts = {
+        "s": _op("aten::slice", "40", "", "", "", ""),
+        "c": _op("aten::copy_", "10", "10", ""),
+        "d": _op("aten::copy_", "20", "20", ""),
+        "l": _op("aten::linear", "40,16", "8,16"),
+    }
+
+    assert excesses_of(_trace(_PADDED.replace("scscscsc--l2", "sdsdsdsd--l2"), **sorts)) == ()
+
+
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 

@@ -62,3 +62,16 @@ def test_a_step_of_another_kind_is_outside_of_the_others() -> None:
 
     assert found is not None
     assert found.where == "after the last step"
+
+
+def test_a_long_first_request_that_the_device_computes_is_a_request() -> None:
+    """The prompt takes longer than the tokens after it; that the host waits meanwhile starts nothing up."""
+    picture = """
+        host main | L1-S-----------------------------L2-S-L3-S-L4-S-L5-S-
+        gpu0 s    |   K1----------------------------- K2-- K3-- K4-- K5--
+        """
+    trace = draw(picture, {"S": Sort(K.SYNC, "cudaStreamSynchronize")})
+    screen = overview_of(trace).first_screen()
+
+    assert outside_steps(trace) is None
+    assert "computation on the device" in screen.sentence

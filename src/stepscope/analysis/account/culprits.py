@@ -137,9 +137,9 @@ class Finder:
         frame, calls, ps = self._function(rows)
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
         fills_steps = frame >= 0 and self._is_of_devices(rows) and self._fill_steps(calls)
-        if frame >= 0 and not fills_steps:
-            place = self._place(frame)
-            inside, statement = self._inside(rows, frame), self._statement(frame)
+        statement = self._statement(frame) if frame >= 0 else None
+        if frame >= 0 and not fills_steps and (statement is not None or not self._only_holds(rows, frame)):
+            place, inside = self._place(frame), self._inside(rows, frame)
             return Culprit(*place, op, self._layer(rows), len(calls), ps, inside, statement, length_ps)
         if not len(named):
             return None
@@ -151,6 +151,15 @@ class Finder:
             or self._traced_line(named)
             or self._make_op_culprit(named, op, op_rows)
         )
+
+    def _only_holds(self, rows: I64, frame: int) -> bool:
+        """Whether a frame holds several steps and what most of some stretches are is ops in it, which it says nothing
+        of."""
+        ops = is_any_kind(kinds_of(self._trace, self._event[rows]), (K.OP, K.BACKWARD)) & (self._event[rows] >= 0)
+        is_most = 2 * int(self._length[rows[ops]].sum()) > int(self._length[rows].sum())
+        start, steps = int(self._trace.events.start_ps[frame]), steps_of(self._trace)
+        end = start + int(forest(self._trace).extent_ps[frame])
+        return is_most and int(np.count_nonzero((steps.start_ps >= start) & (steps.end_ps <= end))) > 1
 
     def _is_of_devices(self, rows: I64) -> bool:
         """Whether most of some stretches is work of devices."""

@@ -7,13 +7,15 @@ from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.rule import fit_actions
+from stepscope.analysis.advice.rule import Actions, actions_for, fit_actions
 from stepscope.vocabulary.families import (
     ATTENTION,
     CONVOLUTION,
+    FUSED_ATTENTION,
     NORMALIZATION,
     PRODUCT,
     RUNTIME_COMPILER,
+    SLOW_CONVOLUTION,
     family_of,
 )
 from stepscope.vocabulary.kernel_names import brief
@@ -27,8 +29,9 @@ _COMPILED = (
 # By kind of work, place and framework; "" is any framework.
 _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
     (CONVOLUTION, _DEVICE, "pytorch"): (
-        "convolutions: model and batches in channels_last, torch.backends.cudnn.benchmark = True (on AMD"
-        " MIOPEN_FIND_MODE=1), so that the library chooses its fastest kernel",
+        "convolutions: model and batches in channels_last",
+        "let cuDNN choose its fastest kernel: torch.backends.cudnn.benchmark = True",
+        "let MIOpen choose its fastest kernel: MIOPEN_FIND_MODE=1",
         "torch.autocast('cuda', dtype=torch.float16) if they compute in 32 bits",
     ),
     (CONVOLUTION, _HOST, "pytorch"): (
@@ -36,14 +39,20 @@ _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
         " model.to(memory_format=torch.channels_last) and the batch",
         "torch.autocast('cpu', dtype=torch.bfloat16), where the processor computes in it; or run it on a GPU",
     ),
+    (SLOW_CONVOLUTION, _HOST, "pytorch"): (
+        "convolutions without a library: oneDNN, where PyTorch has it (torch.backends.mkldnn.is_available()); on Apple's"
+        " processors their GPU, model.to('mps')",
+        "fewer, larger calls: all samples in one batch",
+    ),
     (CONVOLUTION, _DEVICE, "jax"): ("convolutions: NHWC layouts, and operands in jnp.bfloat16",),
     (CONVOLUTION, _HOST, "tensorflow"): (
         "convolutions on a processor: fewer channels or a larger stride where the model allows it; oneDNN"
         " (TF_ENABLE_ONEDNN_OPTS=1); or run it on a GPU",
     ),
     (PRODUCT, _DEVICE, "pytorch"): (
-        "products of matrices: sizes that are multiples of 8 (of 16 in 8 bits), larger batches, and FP8 where the"
-        " device has it (torchao, Transformer Engine)",
+        "products of matrices: sizes that are multiples of 8 (of 16 in 8 bits), and larger batches",
+        "FP8 (torchao, Transformer Engine)",
+        "of a model that is not trained, weights of 8 bits or less (torchao's int8_weight_only, AWQ, GPTQ)",
     ),
     (PRODUCT, _HOST, "pytorch"): (
         "products on a processor: larger batches, torch.compile(model), torch.autocast('cpu', dtype=torch.bfloat16)"
@@ -55,11 +64,28 @@ _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
         " sequences",
     ),
     (ATTENTION, _DEVICE, "jax"): (
-        "attention in bfloat16: jax.nn.dot_product_attention(..., implementation='cudnn') on NVIDIA's devices, the"
-        " fused attention of Transformer Engine on AMD's",
+        "attention in bfloat16: jax.nn.dot_product_attention(..., implementation='cudnn')",
+        "the fused attention of Transformer Engine, in bfloat16",
+    ),
+    (FUSED_ATTENTION, _DEVICE, ""): (
+        "attention, which is fused: shorter or packed sequences, a window, or fewer heads of keys and values"
+        " (grouped queries)",
     ),
     (NORMALIZATION, _DEVICE, "pytorch"): ("torch.compile(model) joins normalizations to the ops around them",),
     (RUNTIME_COMPILER, _HOST, ""): (_COMPILED,),
+}
+_LARGER_BATCH = "it costs the same for a batch of any size: a larger batch has fewer updates per sample"
+_UPDATE: Actions = {
+    "pytorch": (
+        "fused=True of torch.optim's Adam, AdamW, SGD and Adagrad updates in one pass over the parameters; foreach=True"
+        " of the others in a few ops",
+        _LARGER_BATCH,
+    ),
+    "tensorflow": (
+        "tf.function(jit_compile=True), or model.compile(jit_compile=True), fuses the ops of the update into one pass",
+        _LARGER_BATCH,
+    ),
+    "": (_LARGER_BATCH,),
 }
 _ON_HOST = (
     "make the computation itself cheaper: torch.compile(model); bfloat16, where the processor computes in it"
@@ -70,10 +96,11 @@ _TINY = (
     " compile it as a whole), or compute once what stays the same"
 )
 _CHEAPER = "make the computation itself cheaper, or use more or faster hardware"
-_KERNEL = (
-    "make the kernel `{}` cheaper: `ncu` (on AMD `rocprof-compute`) says whether registers, memory or arithmetic limit"
-    " it; float64 is slow on devices for graphics"
+_KERNEL = tuple(
+    f"make the kernel `{{}}` cheaper: {tool} says whether registers, memory or arithmetic limit it"
+    for tool in ("`ncu`", "`rocprof-compute`")
 )
+_DOUBLES = "float64 is slow on devices for graphics: compute in 32 bits where the result allows it"
 _FUNCTION = "make `{}` cheaper, run it on several threads or on the device, or do it once and keep the result"
 
 
@@ -86,13 +113,37 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
     place = _HOST if on_host else _DEVICE
     if on_host and 2 * context.work.tiny_share >= 1:
         return (_TINY,)
+    if update_share(context):
+        return actions_for(context.framework, _UPDATE)
     for name in (*names, op):
         if found := work_actions(name, place, context.framework):
             return fit_actions(context.device_type, found)
     if culprit is not None and (own := _act_on_own(culprit, on_host, context.framework)):
-        return (own,)
+        return fit_actions(context.device_type, own)
     is_torch = context.framework == "pytorch" and on_host and not context.has_steps
     return (_ON_HOST if is_torch else _CHEAPER,)
+
+
+def update_share(context: Context) -> float:
+    """The share of computing that updates parameters, in percent, where it is the largest purpose; else 0."""
+    purposes = context.pace.purposes
+    update = purposes.get("update", 0)
+    return 100.0 * update / sum(purposes.values()) if update and update == max(purposes.values()) else 0.0
+
+
+def title_of_work(context: Context, account: StepAccount) -> str:
+    """What to make cheaper where most of each step is one kind of computing that something is known about, or the
+    update is the largest part of it; empty elsewhere."""
+    if share := update_share(context):
+        return f"Make the update of the parameters cheaper: it is {share:.0f} % of computing"
+    row = account.rows[0]
+    if row.culprit is None or 2 * row.culprit.ps <= account.step_ps:
+        return ""
+    place = _HOST if row.cause == "host_compute" else _DEVICE
+    if not work_actions(row.culprit.op or row.culprit.name, place, context.framework):
+        return ""
+    name = brief(row.culprit.name if row.culprit.file else row.culprit.op or row.culprit.name)
+    return f"Make `{name}` cheaper: it is {account.percent(row.culprit.ps):.0f} % of {account.each_step}"
 
 
 def act_on_cause(context: Context, account: StepAccount, cause: str) -> tuple[str, ...]:
@@ -119,9 +170,10 @@ def act_on_host_function(culprit: Culprit | None) -> tuple[str, ...]:
     return known or ((Named(_FUNCTION.format(brief(culprit.name))),) if is_of_program(culprit.name) else ())
 
 
-def _act_on_own(culprit: Culprit, on_host: bool, framework: str) -> str:
+def _act_on_own(culprit: Culprit, on_host: bool, framework: str) -> tuple[str, ...]:
     """What to do about a kernel or a function that the program brings along itself."""
+    name = brief(culprit.name)
     if on_host:
-        return _FUNCTION.format(brief(culprit.name)) if is_of_program(culprit.name) else ""
+        return (_FUNCTION.format(name),) if is_of_program(culprit.name) else ()
     is_own = culprit.op is None and culprit.file is None and not framework
-    return _KERNEL.format(brief(culprit.name)) if is_own else ""
+    return (*(each.format(name) for each in _KERNEL), _DOUBLES) if is_own else ()

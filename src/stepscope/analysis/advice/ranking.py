@@ -25,7 +25,7 @@ from stepscope.analysis.account.account_text import (
 from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES
 from stepscope.analysis.advice.actions import Named, name_interval
-from stepscope.analysis.advice.by_work import act_on_cause, act_on_host_function, act_on_work
+from stepscope.analysis.advice.by_work import act_on_cause, act_on_host_function, act_on_work, title_of_work
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row, plain_name
 from stepscope.analysis.advice.registry import rules as all_rules
@@ -773,12 +773,9 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     if first.starts_up:
         calls = f"{what.strip()} ({first.longest_ms:,.1f} ms)"
         many = f"{first.longest_calls} first calls of " if first.longest_calls > 1 else "one call of "
-        said = "; ".join(
-            (
-                f"starting up, or ending, libraries and devices, above all in {many}{calls}",
-                *_say_next_largest(context),
-            )
-        )
+        before = f"what comes before the first work of a device ({first.silent_ms:,.1f} ms)"
+        calls = f"starting up, or ending, libraries and devices, above all in {many}{calls}"
+        said = "; ".join((_holds_most(first, before, calls), *_say_next_largest(context)))
     evidence = f"{first.percent:.1f} % of {where} is {said}"
     if first.awaited_s is not None:
         evidence = "; ".join((_say_awaited(first), *((evidence,) if first.percent else _say_largest(context))))
@@ -789,6 +786,7 @@ def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
         evidence=evidence,
         predicted_speedup=None,
         actions=(
+            *((remedy(HOST_ACTIVITY, context.recorder),) if first.is_silent and not context.work.ops else ()),
             _AWAIT_LONGER if first.awaited_s is not None else remedy(LATER, context.recorder),
             remedy(STEP_MARKS, context.recorder),
         ),
@@ -804,20 +802,28 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         what = "what limits the steps was not recorded, unless the program has no loop of steps"
         return Verdict("unknown", None, "unknown: the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
-        before = "what comes before the first work of a device, and " if first.is_silent else ""
-        said = f"{first.percent:.1f} % of {where} is {before}calls that happen once, above all `{first.name}`"
+        calls = f"calls that happen once, above all `{brief(first.name)}`"
+        before = "what comes before the first work of a device"
+        said = f"{first.percent:.1f} % of {where} is {_holds_most(first, before, calls)}"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
         return Verdict(
             "unknown", None, f"start-up: {said}", None, (what, *_say_launches(context), *_say_next_largest(context))
         )
-    captured = "little more than first calls was" if first.later_calls else "only first calls were"
+    captured = "hardly a later call" if first.later_calls else "no later call"
     return Verdict(
         "unknown",
         round(first.percent, 4),
-        f"unknown: {captured} captured; {first.percent:.1f} % of {where} compiles",
+        f"compiling: {first.percent:.1f} % of {where} traces and compiles, and {captured} was recorded",
         "compile",
         ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )
+
+
+def _holds_most(first: FirstCalls, before: str, calls: str) -> str:
+    """What a start-up is: calls, what comes before the first work of a device, or both."""
+    if not first.silent_ms:
+        return calls
+    return f"{before}, unrecorded" if first.is_silent else f"{before}, and {calls}"
 
 
 def _say_launches(context: Context) -> Iterator[str]:
@@ -944,7 +950,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if account.rows[0].cause == CONTENTION:
         return "Nothing stands out, but the loop waits for a free core"
     if is_busy:
-        return "Nothing stands out"
+        return title_of_work(context, account) or "Nothing stands out"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
         return f"Find out what {shorten_op(row.culprit.name)} does: it holds most of the unexplained {share:.0f} %"

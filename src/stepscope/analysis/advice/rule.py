@@ -208,14 +208,36 @@ def has_bfloat16(device_type: str) -> bool:
     return _BEFORE_AMPERE.match(device_type) is None
 
 
+# Compute capability 8.9 and up multiply in FP8, as do AMD's devices from MI300 on.
+_BEFORE_FP8 = Pattern(
+    r"(?i).*(?:\b(?:A[38]00|A100|A800|A10G?|A16|A2|A30|A40|RTX (?:A\d000|30\d\d)|MI[12]\d\d)\b"
+    r"|compute capability 8\.[0-7]|gfx90)"
+)
+_OF_AMD = Pattern(r"(?i).*(?:\bAMD\b|Radeon|Instinct|\bMI\d{2,3}X?\b|\bgfx\d)")
+_OF_OTHERS = Pattern(r"(?i).*(?:Ascend|\bNPU|\bTPU|\bXPU|Gaudi|\bHPU)")
+
+
 def fit_actions(device_type: str, actions: tuple[str, ...]) -> tuple[str, ...]:
-    """The actions that a device can follow: none that names a number format which it lacks."""
-    if has_bfloat16(device_type):
-        return actions
-    return tuple(action for action in actions if not any(name in action for name in _FORMATS))
+    """The actions that a device can follow: none that names a number format which it lacks, or what only devices of
+    another maker have.
+
+    >>> fit_actions("AMD Instinct MI300X", ("cuDNN's attention", "FP8")), fit_actions("NVIDIA A100-SXM4-80GB", ("FP8",))
+    (('FP8',), ())
+    """
+    lacks = [*_FORMATS] * (not has_bfloat16(device_type))
+    if lacks or _BEFORE_FP8.match(device_type):
+        lacks.append("FP8")
+    is_amd = _OF_AMD.match(device_type) is not None
+    if is_amd or _OF_OTHERS.match(device_type):
+        lacks += _OF_NVIDIA
+    if device_type and not is_amd:
+        lacks += _AMD_ALONE
+    return tuple(action for action in actions if not any(name in action for name in lacks))
 
 
 _FORMATS = ("bfloat16", "bf16", "TensorFloat-32", "tensorfloat32")
+_OF_NVIDIA = ("cudnn", "cuDNN", "`ncu`")
+_AMD_ALONE = ("MIOPEN", "`rocprof-compute`")
 
 
 # ---- culprits in words -----------------------------------------------------------------------------------------------

@@ -16,7 +16,8 @@ from stepscope.analysis.account.silence import silence_of
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.facts.compiles import compiles_of
 from stepscope.analysis.steps.compiled import calls_of
-from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.analysis.steps.cycles import LEAST_STEPS
+from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_told_of
@@ -54,7 +55,8 @@ class FirstCalls:
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
             it repeats; None elsewhere.  `percent` and `name` are then those of what compiles, if anything does.
-        is_silent: a good part of it is what comes before the first work of a device, of which nothing was recorded.
+        silent_ms: what comes before the first work of a device, of which nothing was recorded; 0 where that is little.
+        is_silent: what was recorded of them is little beside that.
     """
 
     percent: float
@@ -66,6 +68,7 @@ class FirstCalls:
     longest_calls: int = 1
     is_beside: bool = False
     awaited_s: float | None = None
+    silent_ms: float = 0.0
     is_silent: bool = False
 
 
@@ -110,15 +113,20 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     if not account.has_steps and len(work):
         once |= events.start_ps[rows] >= works.end[-1]
     spent = np.bincount(name[once], weights=own_ps[once], minlength=len(names))
-    before_ps = 0 if account.has_steps else _silent_before_work(trace, rows)
-    share = min(account.percent(int(spent.sum()) + before_ps), 100.0)
+    before_ps = 0 if account.has_steps else _silent_before_work(trace, rows, rows[once])
+    prepares = None if account.has_steps else _prepares(trace, events_of_kind(trace, K.KERNEL))
+    works_ps = 0 if prepares is None else int(events.duration_ps[prepares])
+    share = min(account.percent(int(spent.sum()) + before_ps + works_ps), 100.0)
     first_row = account.rows[0]  # what is silent before the first work is starting up, too
     is_start = (
         first_row.cause == "unknown"
         and not account.is_silent
         and before_ps > 0
         and int(spent.sum()) + before_ps >= first_row.ps - before_ps
-    )
+    ) or (first_row.cause == "device_compute" and 2 * works_ps > first_row.ps)
+    if prepares is not None and is_start and works_ps > spent.max(initial=0):
+        long_ms = works_ps / MS
+        return FirstCalls(share, trace.name_of(prepares), account.has_steps, 0, True, long_ms)
     is_beside = launch is not first_row and not is_start
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None
@@ -126,7 +134,19 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     name_of_most, most_ms = trace.name_of(int(most[0])), float(spent.max()) / MS
     calls_of_most = int(np.count_nonzero(once & (name == np.argmax(spent))))
     found = FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
-    return replace(found, is_silent=account.percent(before_ps) >= LARGE_SHARE)
+    if account.percent(before_ps) < LARGE_SHARE:
+        return found
+    return replace(found, silent_ms=before_ps / MS, is_silent=account.percent(int(spent.sum())) < LARGE_SHARE)
+
+
+def _prepares(trace: HostTrace, kernels: I64) -> int | None:
+    """The longest kernel that runs once, before those that run again and again, as one that makes the data: a row of an
+    event; None where none is."""
+    order = kernels[np.argsort(trace.events.start_ps[kernels], kind="stable")]
+    _, first, count = np.unique(trace.events.type[order], return_index=True, return_counts=True)
+    again = first[count >= LEAST_STEPS]
+    alone = order[first[(count == 1) & (first < again.min(initial=len(order)))]]
+    return int(alone[np.argmax(trace.events.duration_ps[alone])]) if len(alone) and len(again) else None
 
 
 def _calls_beside(trace: HostTrace, works: Spans) -> tuple[I64, I64]:
@@ -148,14 +168,15 @@ def _calls_beside(trace: HostTrace, works: Spans) -> tuple[I64, I64]:
     return rows, np.maximum(own_ps, 0)
 
 
-def _silent_before_work(trace: HostTrace, calls: I64) -> int:
-    """For how long nothing says what the loop's thread does before a device works, or, where that was not recorded,
+def _silent_before_work(trace: HostTrace, calls: I64, once: I64) -> int:
+    """For how long, but for calls that happen once, nothing says what the loop's thread does before a device works, or, where that was not recorded,
     before the first call that launches something, in ps."""
     launches = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
     first = trace.events.start_ps[np.append(device_rows(trace), launches)]
     if not len(first):
         return 0
-    return int((silence_of(trace) & Spans.union(np.array([0]), np.array([int(first.min())]))).total)
+    before = Spans.union(np.array([0]), np.array([int(first.min())])) - spans_of(trace, once)
+    return int((silence_of(trace) & before & observed_time(trace)).total)
 
 
 def _load_code(trace: HostTrace, calls: I64, own_ps: I64) -> Mask:

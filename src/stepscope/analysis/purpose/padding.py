@@ -59,6 +59,8 @@ def padding_of(trace: HostTrace) -> Padding | None:
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return None
     own, filled, batch, times = _copied_rows(trace)
+    kept_rows = ~_is_used_part(own, filled, batch)
+    own, filled, batch, times = own[kept_rows], filled[kept_rows], batch[kept_rows], times[kept_rows]
     if not len(own):
         return None
     steps = distinct(batch)
@@ -101,6 +103,22 @@ def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:
     chosen[chosen] = alike[place.ravel()[chosen]]
     step = np.searchsorted(steps_of(trace).start_ps, times, side="right")
     return own[chosen], filled[chosen], step[chosen], times[chosen]
+
+
+def _is_used_part(own: I64, filled: I64, batch: I64) -> Mask:
+    """Which rows are the used part of a buffer, such as of a server that takes up to so many tokens, which nothing fills
+    up: they have one length within each step, and another in other steps."""
+
+    def lengths(*groups: I64) -> I64:
+        """How many lengths the rows of each row's group have."""
+        group = np.unique(np.stack(groups), axis=1, return_inverse=True)[1].ravel()
+        pairs = np.unique(np.stack([group, own]), axis=1)[0]
+        return np.bincount(pairs, minlength=int(group.max(initial=-1)) + 1)[group].astype(np.int64)
+
+    each_step, all_steps = lengths(batch, filled), lengths(filled)
+    most = np.zeros(int(filled.max(initial=0)) + 1, np.int64)
+    np.maximum.at(most, filled, each_step)
+    return (most[filled] == 1) & (all_steps > 1)
 
 
 def _is_number(trace: HostTrace, texts: I64) -> Mask:

@@ -31,6 +31,7 @@ from stepscope.analysis.steps.phases import find_phase_steps
 from stepscope.analysis.steps.unmeasured import why_unmeasured
 from stepscope.analysis.trace.columns import count_kinds, events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.environment import steps_awaited_s
+from stepscope.analysis.trace.grouping import device_rows
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
@@ -282,7 +283,15 @@ def starts_up(trace: HostTrace) -> bool:
     steps = steps_of(trace)
     length = steps.length_ps[_complete_range(steps)]
     is_long = len(length) >= _STEPS_A_WARM_UP and bool(length[0] > _STARTS_UP * length[1:].max())
-    return is_long and not _count_compiling(trace)
+    return is_long and not _count_compiling(trace) and not mostly_computes(trace)[_complete_range(steps)][0]
+
+
+def mostly_computes(trace: HostTrace) -> Mask:
+    """Which steps devices work in for most of the time, such as a first request that is longer than the others: bool of
+    shape (steps,)."""
+    steps = steps_of(trace)
+    work = spans_of(trace, device_rows(trace))
+    return 2 * work.overlap_ps(steps.start_ps, steps.until_ps) > steps.until_ps - steps.start_ps
 
 
 def _count_compiling(trace: HostTrace) -> int:

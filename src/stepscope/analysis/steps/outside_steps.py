@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from stepscope import kernels
-from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, starts_up, steps_of
+from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, mostly_computes, starts_up, steps_of
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
 from stepscope.analysis.trace.grouping import device_rows, is_device_work
@@ -88,6 +88,7 @@ def _counted(trace: HostTrace) -> I64:
     length, warm_up = steps.until_ps - steps.start_ps, count_warm_up_steps(trace)
     alike = length <= _OF_ANOTHER_KIND * median(length[usual]) if usual.any() else usual
     alike[:warm_up] = not starts_up(trace)
+    alike |= mostly_computes(trace) & (steps.source != "markers")  # such as the long prompt of a request
     return np.flatnonzero(alike)
 
 

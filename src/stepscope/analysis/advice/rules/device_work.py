@@ -95,8 +95,8 @@ _ATTENTION: Actions = {
         "in 16 bits it runs as one flash kernel, which writes no matrix of scores",
     ),
     "jax": (
-        "jax.nn.dot_product_attention(q, k, v, implementation='cudnn') on NVIDIA's devices, the fused attention of"
-        " Transformer Engine on AMD's",
+        "jax.nn.dot_product_attention(q, k, v, implementation='cudnn')",
+        "the fused attention of Transformer Engine, where it is installed",
     ),
     "tensorflow": ("keras.layers.MultiHeadAttention with flash attention: keras.config.enable_flash_attention()",),
     "": ("use a fused attention kernel",),

@@ -26,7 +26,8 @@ HOST_CALLS: tuple[KindRule, ...] = (
 KERNELS: tuple[KindRule, ...] = (
     (r"(?i:.*(?:nccl|rccl|msccl|oneccl|cross_device_reduce|multimem_\w*reduce|nvshmem"
      r"|(?:one|two)_?shot_?all_?reduce|all_?reduce_?(?:one|two)_?(?:shot|stage)|all_?reduce_?fusion"
-     r"|quick_?reduce|all_?reduce_prototype|ep::int(?:er|ra)node))",  # DeepEP, which sends tokens to their experts and back
+     r"|quick_?reduce|all_?reduce_prototype"
+     r"|ep::int(?:er|ra)node))",  # DeepEP, which sends tokens to their experts and back
      K.COLLECTIVE, Trait.NONE),
 )  # fmt: skip
 STREAM_WORK: tuple[KindRule, ...] = ((r"(?i:nccl|rccl)", K.COLLECTIVE, Trait.NONE),)

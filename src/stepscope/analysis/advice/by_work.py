@@ -40,8 +40,8 @@ _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
         "torch.autocast('cpu', dtype=torch.bfloat16), where the processor computes in it; or run it on a GPU",
     ),
     (SLOW_CONVOLUTION, _HOST, "pytorch"): (
-        "convolutions without a library: oneDNN, where PyTorch has it (torch.backends.mkldnn.is_available()); on Apple's"
-        " processors their GPU, model.to('mps')",
+        "convolutions without a library: oneDNN, where PyTorch has it (torch.backends.mkldnn.is_available()); on"
+        " Apple's processors their GPU, model.to('mps')",
         "fewer, larger calls: all samples in one batch",
     ),
     (CONVOLUTION, _DEVICE, "jax"): ("convolutions: NHWC layouts, and operands in jnp.bfloat16",),

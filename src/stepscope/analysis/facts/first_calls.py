@@ -169,8 +169,8 @@ def _calls_beside(trace: HostTrace, works: Spans) -> tuple[I64, I64]:
 
 
 def _silent_before_work(trace: HostTrace, calls: I64, once: I64) -> int:
-    """For how long, but for calls that happen once, nothing says what the loop's thread does before a device works, or, where that was not recorded,
-    before the first call that launches something, in ps."""
+    """For how long, but for calls that happen once, nothing says what the loop's thread does before a device works, or,
+    where that was not recorded, before the first call that launches something, in ps."""
     launches = calls[has_trait(trace, trace.events.type[calls], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
     first = trace.events.start_ps[np.append(device_rows(trace), launches)]
     if not len(first):

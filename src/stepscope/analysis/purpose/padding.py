@@ -106,8 +106,8 @@ def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:
 
 
 def _is_used_part(own: I64, filled: I64, batch: I64) -> Mask:
-    """Which rows are the used part of a buffer, such as of a server that takes up to so many tokens, which nothing fills
-    up: they have one length within each step, and another in other steps."""
+    """Which rows are the used part of a buffer, such as of a server that takes up to so many tokens, which nothing
+    fills up: they have one length within each step, and another in other steps."""
 
     def lengths(*groups: I64) -> I64:
         """How many lengths the rows of each row's group have."""

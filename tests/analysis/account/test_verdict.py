@@ -144,6 +144,21 @@ def test_a_busy_machine_is_said_beside_the_limit_of_the_program(shares: dict[str
     assert not any("takes more" in sentence for sentence in found.evidence)
 
 
+@pytest.mark.parametrize(
+    ("percent", "said"),
+    [
+        (60.0, "compute-bound: 90.0 % of each step, mostly gradients that no update uses"),
+        (20.0, "compute-bound: 90.0 % of each step, partly gradients that no update uses"),
+        (5.0, "compute-bound: 90.0 % of each step is computation on the host"),
+    ],
+    ids=["most of it", "a part", "little"],
+)
+def test_of_computation_the_headline_says_what_the_first_change_is_about(percent: float, said: str) -> None:
+    change = FirstChange(("host_compute",), percent, "gradients that no update uses", percent)
+
+    assert judge_account(account({"host_compute": 90, "python": 10}, devices=None), change).sentence == said
+
+
 def test_of_a_step_that_only_waits_for_a_core_nothing_else_is_the_limit() -> None:
     waits = account({"contention": 100.0}, devices=None)
 

@@ -25,6 +25,7 @@ from stepscope.vocabulary.torch import plain_range
 
 _KNOWN = tuple(each.name.lower() for each in Known)
 _LONGEST_NAME = 80  # characters, of a line of the terminal
+_WORTH_A_WORD = 10.0  # percent of the step, of what a first change is about, as of work that is not needed
 _MOST_NUMBERS = 4  # steps that a sentence lists by number
 _NEARLY_ALL = 0.9  # of a cause's time: the rest is not worth a word
 
@@ -162,10 +163,15 @@ def cause_sentence(account: StepAccount, row: AccountRow) -> str:
 
 def share_sentence(account: StepAccount, row: AccountRow) -> str:
     """`32.6 % of each step is input`."""
+    return f"{_share_of(account, row)} is {words_of_row(account, row)}"
+
+
+def _share_of(account: StepAccount, row: AccountRow) -> str:
+    """`32.6 % of each step`."""
     whole = account.each_step if row.cause != CONTENTION else account.whole_step
     if account.is_uneven(row):
         whole = whole.replace("each step", "the median step", 1)
-    return f"{account.percent(row.ps, row.cause):.1f} % of {whole} is {words_of_row(account, row)}"
+    return f"{account.percent(row.ps, row.cause):.1f} % of {whole}"
 
 
 def describe_long_steps(steps: LongSteps) -> str:
@@ -282,6 +288,7 @@ VERDICT_OF_CAUSE = {name: terms.verdict for name, terms in TERMS.items()}
 _LABELS = {"contention": "machine busy", "copy": "copy-bound"}
 _MOST_WORDS = 15  # of a headline
 _COMPUTING = (Cause.DEVICE_COMPUTE, Cause.HOST_COMPUTE, Cause.COPY)
+COMPUTING = tuple(each.name.lower() for each in _COMPUTING)
 _INPUT = (Cause.INPUT, Cause.PYTHON, Cause.TRANSFER)
 _DISPATCH = (Cause.LAUNCH, Cause.PYTHON, Cause.DEVICE_GAP)
 # The causes that the advice of a class shortens, the most telling one first.
@@ -311,10 +318,20 @@ class FirstChange:
     Attributes:
         causes: of the account, that it shortens: the most telling one first.
         gain_percent: of the step; None if unknown.
+        state: what its time is spent on, in words that follow `mostly`; empty where the causes say it.
+        percent: of the step, that time.
     """
 
     causes: tuple[str, ...]
     gain_percent: float | None
+    state: str = ""
+    percent: float = 0.0
+
+    def describe_part(self, whole_percent: float) -> str:
+        """`mostly gradients that no update uses`, of computation of some share of the step; empty for a small part."""
+        if not self.state or self.percent < _WORTH_A_WORD:
+            return ""
+        return f"{'mostly' if 2 * self.percent > whole_percent else 'partly'} {self.state}"
 
 
 def judge_account(account: StepAccount, change: FirstChange | None = None) -> Verdict:
@@ -348,7 +365,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
-        _headline(account, limit, limiting),
+        _headline(account, limit, limiting, change),
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
     )
@@ -458,14 +475,18 @@ def _verdict_of(row: AccountRow, account: StepAccount) -> str:
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 
-def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> str:
+def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow, change: FirstChange | None) -> str:
     """At most 15 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
-    the cause and its name fits.  Where most waits for a free core that comes first, with its own number."""
+    the cause and its name fits.  Where most waits for a free core that comes first, with its own number.  Of
+    computation what the first change is about comes before that, if it is worth a word: what else computes stays."""
     label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
     if _is_busy_first(account, row, limiting):
         waits = f"{_percent(account.rows[0], account):.1f} % of {account.whole_step} waits for a free core"
-        own = f"{_percent(row, account):.1f} % is {words_of_row(account, row)}"
+        part = _part_of_computing(account, row, change)
+        own = f"{_percent(row, account):.1f} % {f'computes, {part}' if part else f'is {words_of_row(account, row)}'}"
         return f"machine busy, else {label}: {waits}; of the rest, {own}"
+    if part := _part_of_computing(account, row, change):
+        return f"{label}: {_share_of(account, row)}, {part}"
     why = "; fixing saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
     if row.cause == "unknown" and account.is_silent and row.culprit is not None and row.culprit.inside:
         share = f"{_percent(row, account):.1f} % of {account.each_step}"
@@ -475,12 +496,27 @@ def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow) -> st
     return _name_culprit(f"{label}: {share_sentence(account, row)}", row, why)
 
 
+def _part_of_computing(account: StepAccount, row: AccountRow, change: FirstChange | None) -> str:
+    """What the first change is about, of a row that computes; empty for other rows."""
+    if change is None or row.cause not in COMPUTING or _verdict_of(row, account) != COMPUTE:
+        return ""
+    return change.describe_part(_percent(row, account))
+
+
 def _name_culprit(share: str, row: AccountRow, why: str = "") -> str:
     """The headline with the culprit, if that is most of the cause, and the reason, as far as they fit."""
     culprit, said = row.culprit, [share + why, share]
-    if culprit is not None and 2 * culprit.ps > row.ps and not re.search(rf"\d|{CODE_OF_MODULE}", culprit.name):
-        said.insert(0, f"{share}, mostly `{plain_range(culprit.name)}`{why}")
+    name = _name_in_headline(culprit) if culprit is not None and 2 * culprit.ps > row.ps else ""
+    if name and not re.search(rf"\d|{CODE_OF_MODULE}", name):
+        said.insert(0, f"{share}, mostly `{name}`{why}")
     return next((each for each in said if len(each.split()) <= _MOST_WORDS), share)
+
+
+def _name_in_headline(culprit: Culprit) -> str:
+    """The culprit's name; of the function with the loop over steps, which says nothing, what its line calls."""
+    if not culprit.holds_steps:
+        return plain_range(culprit.name)
+    return culprit.statement.called if culprit.statement is not None else ""
 
 
 def next_to_unknown(account: StepAccount) -> AccountRow | None:

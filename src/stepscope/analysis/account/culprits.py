@@ -15,7 +15,7 @@ from stepscope.analysis.account.critical_path import Pieces, around, kinds_of
 from stepscope.analysis.account.graph import Graph, NodeKind
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.nodes import numbers_in
-from stepscope.analysis.account.statements import Statement, has_statements, main_statement
+from stepscope.analysis.account.statements import Statement, has_statements, is_called_in_loop, main_statement
 from stepscope.analysis.account.threads import threads_of
 from stepscope.analysis.account.worker_functions import function_of_workers, waits_for_workers
 from stepscope.analysis.steps.find_steps import holds_step, observed_time, steps_of, whole_steps
@@ -24,6 +24,7 @@ from stepscope.analysis.steps.stack_samples import (
     function_called_back,
     has_native_samples,
     main_function,
+    sampled_frames,
 )
 from stepscope.analysis.trace.attribution import HowKnown, attribute
 from stepscope.analysis.trace.call_sites import call_sites, site_text
@@ -70,6 +71,7 @@ class Culprit:
             it.
         length_ps: how long these calls last together, with what is inside them and what the step does not wait for; 0
             where that is not known.
+        holds_steps: it has the loop over steps, as far as samples show: all of each step is in it.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Culprit:
     inside: str | None = None
     statement: Statement | None = None
     length_ps: int = 0
+    holds_steps: bool = False
 
     @property
     def place(self) -> tuple[str, str | None, int | None]:
@@ -201,7 +204,10 @@ class Finder:
         ps = round(found.share * int(self._length[rows].sum()))
         frame = self._trace.name_of(found.frame)  # what a library's does for the program, a line of that asks for
         statement = main_statement(self._trace, line, frame if name_has(frame, CodeTrait.OF_USER) else None, spans)
-        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, inside, statement)
+        return Culprit(
+            *self._place(found.frame), op, self._layer(op_rows), None, ps, inside, statement,
+            holds_steps=_has_the_loop(self._trace, line, found.frame),
+        )  # fmt: skip
 
     def computed_by(self, rows: I64, line: int, spans: Spans, follows: bool = True) -> Culprit | None:
         """The innermost function of the program that samples of a thread show in some time in which it computes, or the
@@ -219,7 +225,10 @@ class Finder:
             return None
         ps = round(found.share * int(self._length[rows].sum()))
         statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
-        return Culprit(*self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement)
+        return Culprit(
+            *self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement,
+            holds_steps=_has_the_loop(self._trace, line, found.frame),
+        )  # fmt: skip
 
     def labels(self) -> I64:
         """What each stretch is of, as a number: the innermost function of the program around it, else its op, else its
@@ -601,6 +610,17 @@ class PieceFinder:
             return None
         found = culprit_of_time(self._trace, line, meanwhile & spans_of(self._trace, calls))
         return found and replace(found, inside=self._trace.name_of(int(calls[np.argmax(waits_ps)])))
+
+
+def _has_the_loop(trace: HostTrace, line: int, frame: int) -> bool:
+    """Whether samples of a thread never show it outside of a function, in steps, that nothing calls in a loop: it has
+    the loop over steps."""
+    types = trace.events.type
+    rows = sampled_frames(trace, line)
+    rows = rows[types[rows] == types[frame]]
+    start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
+    holds_all = len(rows) == 1 and bool(holds_step(trace, start, end)[0])
+    return holds_all and not is_called_in_loop(trace, line, trace.name_of(frame))
 
 
 def culprit_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:

@@ -177,6 +177,12 @@ def statement_that_calls(trace: HostTrace, line: int, frame: str, spans: Spans) 
     return said.frame, Statement(place_of(said.frame)[1] or "", said.line, said.called, share, said.loop)
 
 
+def is_called_in_loop(trace: HostTrace, line: int, frame: str) -> bool:
+    """Whether samples of a thread show a call of a function in a loop of the one that calls it."""
+    told = _shown_statements(trace, line)
+    return any(told[type_].said.loop for type_ in _callers(told, frame))
+
+
 def takes_result(trace: HostTrace, line: int, frame: str, made: Spans) -> bool:
     """Whether a function is called with what statements give that run in some time.
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from stepscope.analysis.account.account import CONTENTION, StepAccount
 from stepscope.analysis.account.account_text import (
     CAUSES_OF_CLASS,
+    COMPUTING,
     VERDICT_OF_CAUSE,
     FirstChange,
     cause_sentence,
@@ -351,7 +352,7 @@ def _is_covered(context: Context, advice: Advice) -> bool:
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else FirstChange(_causes_in(context, first), first.gain_percent)
+    change = None if first is None else _first_change(context, first)
     verdict = judge_account(context.account, change)
     if first is not None and (full := _state_of_processors(context, first, verdict)) is not None:
         return full
@@ -370,6 +371,22 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return verdict
     said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
     return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
+
+
+def _first_change(context: Context, first: Advice) -> FirstChange:
+    """The first advice as the verdict needs it: of computation with what it is spent on, else the function."""
+    line, state = context.line(first.change), first.state
+    part_ms = first.part_ms or 0.0 if line is None else line.own_ps / MS / context.quiet
+    if not state and first.culprit is not None and first.culprit.file and first.change not in CAUSES:
+        state = f"`{plain_name(first.culprit.name)}`"
+    percent = context.percent(part_ms)
+    if line is not None:
+        from stepscope.analysis.advice.rules.lines import percent_of_account
+
+        known = line.share(*(cause for cause in line.causes if cause != CONTENTION)) or 1.0
+        computing = line.share(*COMPUTING) / known
+        percent = computing * max(percent, percent_of_account(context, line) or 0.0)
+    return FirstChange(_causes_in(context, first), first.gain_percent, state, percent)
 
 
 def _state_of_processors(context: Context, first: Advice, verdict: Verdict) -> Verdict | None:

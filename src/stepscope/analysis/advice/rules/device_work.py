@@ -238,6 +238,7 @@ def _find_doubles(context: Context) -> Finding | None:
         change="doubles",
         without="what ops in 64 bits take beyond 32",
         parts=("doubles",),
+        state="in 64 bits",
     )
 
 

@@ -169,6 +169,7 @@ def _find_recomputation(context: Context) -> Finding | None:
         change="recomputed",
         without=_AGAIN,
         parts=("recomputed",),
+        state=_AGAIN,
     )
 
 
@@ -186,6 +187,7 @@ class _Excess(NamedTuple):
         title, actions: what to do.
         kind: its class; yields_to: see `Rule`.
         unknown: why its gain is not predicted; empty where it is.
+        state: see `Advice`; empty where that is `without`.
     """
 
     change: str
@@ -196,6 +198,7 @@ class _Excess(NamedTuple):
     kind: str = "redundant_compute"
     yields_to: tuple[str, ...] = ()
     unknown: str = ""
+    state: str = ""
 
     def find(self, context: Context) -> Finding | None:
         """That work on the host that sets the pace."""
@@ -217,6 +220,7 @@ class _Excess(NamedTuple):
             title=_TITLES_BY_NAME[self.change].format(by) if by and self.change in _TITLES_BY_NAME else "",
             actions=self._act_on(context, excess, by),
             is_indication=LONGEST in excess.fact,  # as of most programs
+            state=self.state or self.without,
         )
 
     def _act_on(self, context: Context, excess: ExcessFact, by: str) -> tuple[str, ...] | None:
@@ -592,11 +596,12 @@ _EXCESSES = (
     ),
     _Excess(
         INVERSE, "inverse", "the inverse", "Solve with the matrix instead of inverting it", _SOLVE,
+        state="inverting a matrix",
         unknown="it does not show what of the inverse is used",
     ),
     _Excess(
         JACOBIAN, "jacobian", "all rows of the Jacobian but one", "Differentiate in one direction, not in all",
-        _ONE_DIRECTION,
+        _ONE_DIRECTION, state="a whole Jacobian",
     ),
     _Excess(
         HALF, "half", "products in float16", "Compute in 32 bits on a CPU", _IN_32_BITS, kind="low_precision",
@@ -608,13 +613,16 @@ _EXCESSES = (
         "Make the part of the step cheaper that trains nothing itself", _CHEAPER_PART,
         yields_to=("redundant_compute", "small_batch", "low_precision", "eager_dispatch", "host_sync"),
         unknown="it does not show how much cheaper it can be",
+        state="a part that trains nothing itself",
     ),
     _Excess(
         PADDING, "padding", "what fills batches up", "Compute less padding", _SHORTER_BATCHES,
+        state="batches with padding",
     ),
     _Excess(
         TRANSFORM, "slow-transform", "what a fast length spares",
         "Transform lengths without large prime factors", _FAST_LENGTH,
+        state="Fourier transforms of a slow length",
     ),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

@@ -52,10 +52,16 @@ export function Flame({ label, blocks, total, write, colourOf, onPick }: FlamePr
             onClick={() => onPick(node.id)}
             {...hint(node.name, `${calls}. Self is the time in which nothing below it runs.`, text)}
           >
-            {width * letters >= FEWEST + 2 && cut(node.name, Math.floor(width * letters) - 2)}
+            {width * letters >= FEWEST + 2 && shortName(node.name, Math.floor(width * letters) - 2)}
           </button>
         );
       })}
     </div>
   );
+}
+
+/** A name with room for some letters; of a module that is cut its number, as its neighbours are called alike. */
+function shortName(name: string, most: number): string {
+  const short = cut(name, most);
+  return /…_(\d+)$/.exec(short)?.[1] ?? short;
 }

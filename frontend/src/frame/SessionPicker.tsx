@@ -160,7 +160,7 @@ export function SessionList({ chosen, onPick, onEdit, onLeave }: SessionListProp
               <span class="muted minor breaks">
                 {[
                   recordedText(each, glances.value[each.id]?.recorded),
-                  placesText(each.hosts),
+                  glances.value[each.id]?.hosts ?? placesText(each.hosts),
                   bytes(each.bytes),
                   each.formats.map((format) => FORMATS[format] ?? format).join(", "),
                 ].join(" · ")}

@@ -4,22 +4,22 @@ import { useMemo, useState } from "preact/hooks";
 import { type SessionInfo, type TableSection, useResource } from "../../api";
 import { colourOfCause } from "../../design/causes";
 import { palette } from "../../design/theme";
-import { duration, percent, placesText, UNKNOWN } from "../../format";
+import { duration, placesText, UNKNOWN } from "../../format";
 import { awaited, type Glance, useGlance } from "../../frame/glances";
 import { FORMATS, frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
 import { linkTo, route, setParams } from "../../router";
 import { listedSessions, recordedText, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
-import { Failed, Loading } from "../../ui/basics";
+import { Failed, Loading, LongName } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
 import { Icon } from "../../ui/icons";
 import { NoSessions } from "../shared/Opening";
 import { TableCard } from "../shared/sections";
 import { FigureOverSessions } from "./FigureOverSessions";
 
-const COLUMNS = ["Session", "Limited by", "Step", "Steps", "First cause", "Hosts", "Framework", "Recorded"] as const;
-const NUMBERS: readonly string[] = ["Step", "Hosts"];
+const COLUMNS = ["Session", "Limited by", "Step", "Steps", "Cause", "Do first", "Framework", "Recorded"] as const;
+const NUMBERS: readonly string[] = ["Step"];
 
 export default function SessionsPage() {
   const [text, setText] = useState("");
@@ -125,36 +125,34 @@ const SHOWN = ["run", "step_ms", "change_percent", "change", "verdict", "cause",
 function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: boolean; onTick: () => void }) {
   const [row, glance] = useGlance<HTMLTableRowElement>(info.id);
   const title = titleOf(info);
+  const hosts = glance?.hosts ?? placesText(info.hosts);
   return (
     <tr ref={row} class={isTicked ? "ticked" : ""} data-session={info.id}>
       <td>
         <input type="checkbox" aria-label={`Compare ${title}`} checked={isTicked} onChange={onTick} />
       </td>
       <td class="sessions-name">
-        <a
-          href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}
-          title={title}
-        >
-          {title}
+        <a href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}>
+          <LongName text={title} />
         </a>
         <WordsLine words={wordsOf(info.id)} />
       </td>
       {glance?.problem ? (
-        <td colSpan={4} class="muted cut">
+        <td colSpan={5} class="muted cut" title={glance.problem}>
           {glance.problem}
         </td>
       ) : glance ? (
         <Known glance={glance} />
       ) : (
-        <td colSpan={4} class="muted">
+        <td colSpan={5} class="muted">
           {awaited.value.has(info.id) ? "is being read" : "open it to read it"}
         </td>
       )}
-      <td class="number">{(glance?.hosts ?? placesText(info.hosts)).replace(/( of one)? hosts?$/, "")}</td>
       <td>
         {frameworkName(glance?.framework) || (
           <span class="muted">{info.formats.map((each) => FORMATS[each] ?? each).join(", ")}</span>
         )}
+        <span class="muted">{hosts === "1 host" ? "" : `, ${hosts.replace(" of one host", "")}`}</span>
       </td>
       <td class="muted">{recordedText(info, glance?.recorded)}</td>
     </tr>
@@ -163,26 +161,27 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
 
 function Known({ glance }: { glance: Glance }) {
   const look = palette.value;
-  const { cause, cause_percent: share, long_step_ms: long } = glance;
-  const isKnown = cause && cause !== "unknown";
+  const { cause, cause_percent: share, long_step_ms: long, advice } = glance;
   return (
     <>
-      <td title={glance.limit}>{termText(glance.limit)}</td>
+      <td class="wraps">{termText(glance.limit)}</td>
       <td class="number">{glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}</td>
       <td>
         <Sparkline times={glance.steps_ms} />
       </td>
       <td>
-        {isKnown && (
+        {cause && (
           <>
             <span class="oneline">
               <span class="swatch" style={{ background: colourOfCause(cause, look.surface) }} /> {termText(cause)}
             </span>{" "}
-            {typeof share === "number" && percent(share).replace(" ", "\u00a0")}
+            {typeof share === "number" && `${Math.round(share)}\u00a0%`}
             {typeof long === "number" && <span class="muted">{` of a long step, ${duration(long)}`}</span>}
           </>
         )}
-        {!isKnown && <span title={glance.advice ?? ""}>{glance.advice?.replaceAll("`", "")}</span>}
+      </td>
+      <td class="wraps" title={advice?.replaceAll("`", "")}>
+        <span>{advice?.replaceAll("`", "")}</span>
       </td>
     </>
   );

@@ -4,8 +4,12 @@ import { linkTo } from "../../router";
 import { answerAddress } from "../../session";
 import type { OverviewReport } from "./reports";
 
-export function WhatToDo() {
+/** How the first finding of a page begins whose part costs hardly anything: the advice is about something else. */
+export const NOTHING = "nothing to gain";
+
+export function WhatToDo({ findings }: { findings?: readonly string[] | undefined }) {
   const found = useResource<ToolAnswer<"overview", OverviewReport>>(answerAddress("overview"));
+  if (findings?.[0]?.startsWith(NOTHING)) return null;
   const first = found.state === "ready" ? found.data.report.advice[0] : null;
   return (
     <a class="more" href={linkTo("overview")}>

@@ -10,10 +10,8 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { shortStream } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
-import { WhatToDo } from "../shared/WhatToDo";
+import { NOTHING, WhatToDo } from "../shared/WhatToDo";
 
-/** How the first finding begins where devices hardly idle. */
-const NOTHING = "nothing to gain";
 const TEXTS = { stream: shortStream };
 const MOST_BARS = 24;
 const BUSY = "busy";
@@ -24,6 +22,7 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
   const gaps = tableOf(sections, "gaps");
   const devices = tableOf(sections, "devices");
   const several = report.hosts.length > 1;
+  const isNothing = report.findings?.[0]?.startsWith(NOTHING);
   return (
     <>
       <Findings lines={report.findings}>
@@ -32,9 +31,9 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
         ) : (
           <Devices rows={report.devices ?? []} several={several} />
         )}
-        <WhatToDo />
+        <WhatToDo findings={report.findings} />
       </Findings>
-      {report.findings?.[0]?.startsWith(NOTHING) ? (
+      {isNothing ? (
         <More title="Longest gaps" tables={["gaps"]}>
           <TableCard section={gaps} id="gaps" heading="Longest gaps of all steps" texts={TEXTS} />
         </More>

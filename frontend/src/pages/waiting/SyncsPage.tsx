@@ -14,7 +14,7 @@ export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   return (
     <>
       <Findings lines={report.findings}>
-        <WhatToDo />
+        <WhatToDo findings={report.findings} />
       </Findings>
       <TableCard section={{ ...table, fields }} id="syncs" main texts={TEXTS} />
     </>

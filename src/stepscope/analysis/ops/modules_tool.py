@@ -203,13 +203,17 @@ def _empty(recorder: str) -> str:
 
 
 def _list_modules(found: Merged) -> Table:
-    """The modules in depth-first order; siblings by time, longest first."""
+    """The modules in depth-first order; siblings by time, the longest first, those of one kind by their numbers."""
     own = {path: at for at, path in enumerate(found["path"])}
     whole = {measure: _add_inner(found, measure) for measure in ("device_ps", "backward_ps", "kernels")}
     device = {path: whole["device_ps"][path] + whole["backward_ps"][path] for path in own}
     weight = device if any(device.values()) else dict(zip(own, found["host_ps"], strict=True))
     inside: dict[_Path, list[_Path]] = {}
-    for path in sorted(own, key=lambda path: (weight[path], path)):  # popped from the end: the longest first
+    longest: dict[_Path, float] = {}
+    for path in own:
+        kind = _kind(path)[0]
+        longest[kind] = max(longest.get(kind, 0), weight[path])
+    for path in sorted(own, key=lambda path: (longest[_kind(path)[0]], *_kind(path))):  # popped from the end
         inside.setdefault(path[:-1], []).append(path)
     everything = sum(weight[path] for path in inside.get((), []))
     places: dict[_Path, int] = {}
@@ -232,6 +236,16 @@ def _list_modules(found: Merged) -> Table:
         kernels=[whole["kernels"][path] for path in places],
         percent=[percent(weight[path], everything) for path in places],
     )
+
+
+def _kind(path: _Path) -> tuple[_Path, int]:
+    """A module's path without its number, and that number, the higher the later.
+
+    >>> _kind(("Model", "Layer_13"))
+    (('Model', 'Layer_'), -13)
+    """
+    name = path[-1].rstrip("0123456789")
+    return (*path[:-1], name), -int(path[-1][len(name) :] or 0)
 
 
 def _add_inner(found: Merged, measure: str) -> dict[_Path, int]:

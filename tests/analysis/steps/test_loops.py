@@ -76,6 +76,21 @@ def test_steps_that_the_recorder_found_are_none_where_the_program_marks_its_own(
     assert [name for name, _, _ in steps(trace)] == ["train 0", "train 1", "train 2"]
 
 
+def test_two_marks_that_share_most_of_their_time_are_of_one_step() -> None:
+    def again(number: int) -> Sort:
+        return Sort(EventKind.STEP_MARK, "train", stats={"step_num": number})
+
+    sorts = _SORTS | {letter: again(number) for number, letter in enumerate("UVW")}
+    trace = draw(
+        """
+            host main | M0------- M1------- M2-------
+            host main |  U-------- V-------- W--------
+        """,
+        sorts,
+    )
+    assert [name for name, _, _ in steps(trace)] == ["train 0", "train 1", "train 2"]
+
+
 def test_marks_of_epochs_do_not_hide_those_of_steps() -> None:
     trace = draw(
         """

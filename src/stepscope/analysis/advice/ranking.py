@@ -124,6 +124,8 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         waits = context.job.sentence([rank.title for rank in context.job.job.graph.ranks])
         verdict = replace(verdict, evidence=(waits, *verdict.evidence))
     if doubtful and account is not None:
+        if (uneven := _uneven_hosts(context)) is not None:
+            verdict = replace(verdict, sentence=f"{uneven[0]} holds up the others, {verdict.sentence}")
         kept = [_advise_nothing(context, account, verdict, kept)]
     elif kept and account is not None:
         kept[0] = _say_share(context, kept[0], account)

@@ -17,6 +17,7 @@ from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, select_thread_events
 from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.workers.collectives import collectives_of
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, median, used_rows
 from stepscope.records import dataclass
@@ -27,6 +28,8 @@ from stepscope.vocabulary.xla import bytes_copied, instruction_name
 
 K = EventKind
 
+SHORT_COLLECTIVE_PS = 200_000_000  # on a device: a shorter one costs latency, not bandwidth
+_PS_OF_A_BYTE = 1_000  # at 1 GB/s, less than 10-gigabit Ethernet moves
 SHORT_KERNEL_PS = 20_000_000  # a launch costs the host about half as much
 _MOST_NAMES, _MOST_GAPS = 5, 3  # shown
 _RUNTIME = (K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL)
@@ -85,6 +88,7 @@ class DeviceTimes:
         collectives, collective_ps: number and median duration of collectives.
         exposed_collectives_ps: time in which a device does nothing but collectives.
         communicating: the largest collectives.
+        collectives_wait: most of their time is more than what they move takes: they wait for other ranks.
         idle_ps: the part of `observed_ps` without work on any device.
         longest_gaps: start and end of the longest gaps.
         after_sync_ps, syncs: the part of `idle_ps` in gaps in which the host returns from waiting for the device, and
@@ -111,6 +115,7 @@ class DeviceTimes:
     collective_ps: int
     exposed_collectives_ps: int
     communicating: list[Share]
+    collectives_wait: bool
     idle_ps: int
     longest_gaps: list[tuple[int, int]]
     after_sync_ps: int
@@ -165,8 +170,19 @@ def _find_device_facts(trace: HostTrace) -> DeviceTimes | None:
         collective_ps=int(median(length[talks])) if talks.any() else 0,
         exposed_collectives_ps=_exposed_time(trace, rows, talks, whole),
         communicating=_largest_shares(trace, rows[talks]),
+        collectives_wait=bool(talks.any()) and _mostly_wait(trace),
         **_idle_facts(trace, whole - busy),
     )
+
+
+def _mostly_wait(trace: HostTrace) -> bool:
+    """Whether collectives last more than twice as long as what they move takes on a slow link, by the sizes that were
+    recorded."""
+    found = collectives_of(trace)
+    sizes, times = np.array(found.bytes, np.int64), np.array(found.duration_ps, np.int64)
+    known = sizes > 0
+    needed_ps = np.minimum(SHORT_COLLECTIVE_PS + sizes * _PS_OF_A_BYTE, times)
+    return 2 * int(times[known].sum()) > int(times.sum()) and 2 * int(needed_ps[known].sum()) < int(times[known].sum())
 
 
 def _work_in_steps(trace: HostTrace) -> I64:

@@ -95,12 +95,16 @@ def _groups(trace: HostTrace, marks: I64) -> list[tuple[str, I64]]:
 
 
 def _outermost(trace: HostTrace, rows: I64) -> I64:
-    """The marks that none of the others encloses, in order of time."""
+    """The marks that none of the others encloses, in order of time; of two that share most of their time, as where two
+    libraries mark the same step, the first."""
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
     order = np.lexsort((-end, start))
     latest = np.maximum.accumulate(end[order])
     free: I64 = rows[order][np.append(True, end[order][1:] > latest[:-1])]
-    return free
+    start, length = trace.events.start_ps[free], trace.events.duration_ps[free]
+    shared = (start + length)[:-1] - start[1:]
+    kept: I64 = free[np.append(True, 2 * shared <= np.minimum(length[:-1], length[1:]))]
+    return kept
 
 
 def _loop(trace: HostTrace, name: str, rows: I64) -> MarkedLoop:

@@ -9,6 +9,7 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Interval, Row
 from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
+from stepscope.analysis.facts.device_facts import SHORT_COLLECTIVE_PS
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.strategy import EXCHANGE, EXPERT, MIRRORED, SHARDED, TENSOR
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from stepscope.analysis.workers.distributed_tool import DistributedReport
 
 _MANY_MESSAGES = 8.0  # per step; from here on their number costs, not only their size
-_TINY_PS = 200_000_000  # of a collective on a device: a shorter one costs latency, not bandwidth
 _FEW_MESSAGES_PERCENT = 30.0  # threshold for a few large messages: data parallelism has its price
 
 # What there is to do for a way of spreading the model, where it is known.
@@ -68,6 +68,11 @@ _BY_STRATEGY: Actions = {
         "within a machine: MirroredStrategy(cross_device_ops=tf.distribute.NcclAllReduce(num_packs=2))",
     ),
 }
+_WAITING = "Let the ranks meet: most of the communication waits for others"
+_MEET_EARLIER = (
+    "what is sent takes a small part of that time: see which rank comes last, and what its host does before (stepscope"
+    " distributed)"
+)
 _ACCUMULATES = 2.0  # backward passes per step
 
 
@@ -102,18 +107,22 @@ def _find_exposed(context: Context) -> Finding | None:
     count = f"{messages:.0f} messages per step" if messages else ""
     compared = context.read("distributed")
     collectives = compared.collectives if compared else ()
-    actions = _choose_actions(context)
+    waits = all(host.device.collectives_wait for host in context.hosts if host.device is not None)
+    waits = waits and context.has_device
+    actions, first = _choose_actions(context), () if many else _await_others(context)
+    if waits:  # what is sent is not what takes long
+        first, actions = (_MEET_EARLIER,), tuple(each for each in actions if "16 bits" not in each)
     return Finding(
         part_ms=exposed,
         least_percent=least,
-        title="Communicate in fewer, larger messages" if many else "",
+        title=_WAITING if waits else "Communicate in fewer, larger messages" if many else "",
         share=f"{context.percent(exposed):.1f} % of each step only communicates",
         evidence=f"{count}{_describe_bandwidth(collectives)}",
         change="overlap" if context.has_device else "last_pass" if passes > 1 else "communication",
         without="exposed communication",
         parts=("communication",),
         # Of many messages each waits for the others a little: fewer are awaited less.
-        actions=(*(() if many else _await_others(context)), actions[0], *_record_all_ranks(compared), *actions[1:]),
+        actions=(*first, *actions[:1], *_record_all_ranks(compared), *actions[1:]),
         tool="distributed" if collectives else "",
         confidence=0.9 if many else 0.7,
         rows=(Row("overview", "communication", round(exposed, 3)),),
@@ -163,7 +172,7 @@ def _count_messages(context: Context) -> tuple[float, bool]:
         messages = context.calls(Starts.COLLECTIVE)
         return messages, messages > _MANY_MESSAGES
     messages = device.collectives / device.steps
-    return messages, messages > _MANY_MESSAGES and device.collective_ps < _TINY_PS
+    return messages, messages > _MANY_MESSAGES and device.collective_ps < SHORT_COLLECTIVE_PS
 
 
 def _exposed_ms(context: Context) -> float:

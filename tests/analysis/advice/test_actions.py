@@ -42,6 +42,14 @@ def test_no_more_than_the_free_cores(cores: int | None, used: float | None, most
     assert most == (None if found is None else pytest.approx(found, abs=0.01))
 
 
+def test_an_action_on_a_part_gains_its_share_and_cheaper_work_half_of_what_goes_at_least() -> None:
+    """Of 10 ms, 8 go with the whole part: 2 with a quarter of it, and the whole of it bounds what that gives."""
+    of_quarter = GAIN.of_part(0.25)
+
+    assert (of_quarter.then_ms, of_quarter.least_ms, of_quarter.most_ms) == (8.0, 1.5, 8.125)
+    assert (GAIN.of_cheaper().then_ms, GAIN.of_cheaper().most_ms) == (2.0, 6.0)
+
+
 def test_what_cannot_help_here_is_not_said_and_the_first_action_has_its_own_gain() -> None:
     actions, gain = place_actions(on_cores(2, 1.95), ACTIONS, GAIN, 8.0)
     assert actions == ("do it once, before training: up to 6.7x",)

@@ -62,17 +62,17 @@ def test_nothing_is_said_where_processors_suffice(
 
 
 def test_a_step_is_shorter_by_the_share_of_the_processors_and_no_less_than_by_its_critical_path() -> None:
-    held = Processors(cores=2, used=2.0, used_ps=200.0, work_ps=400.0, input_ps=160.0)
+    held = Processors(cores=2, used=2.0, work_ps=400.0, input_ps=160.0)
 
     then = held.predict_without(Predicted(100, 95, 0, 100, {}, (), {}), held.input_ps)
 
-    assert (then.then_ps, then.least_ps, then.most_ps, then.of_processors) == (60, 20, 95, 0.4)
+    assert (then.then_ps, then.least_ps, then.most_ps, then.of_processors) == (60, 0, 95, 0.4)
     assert then.reasons == ("the program's threads compete for 2 processors, of which they had 2.0",)
 
 
 @pytest.mark.parametrize(("ps", "then_ps"), [(60.0, 95), (160.0, 50)], ids=["little work", "the critical path gains"])
 def test_other_forecasts_stay(ps: float, then_ps: int) -> None:
-    held, found = Processors(2, 2.0, 200.0, 400.0, ps), Predicted(100, then_ps, 0, 100, {}, (), {})
+    held, found = Processors(2, 2.0, 400.0, ps), Predicted(100, then_ps, 0, 100, {}, (), {})
 
     assert held.predict_without(found, ps) is found
 

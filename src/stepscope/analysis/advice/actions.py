@@ -89,8 +89,7 @@ def place_actions(
     beside = beside if most >= _WORTH_SAYING else []
     said = cheaper[0] + (f": up to {gain.now_ms / gain.least_ms:.2g}x" if gain.least_ms else "")
     first = Named(said) if isinstance(cheaper[0], Named) else said
-    half_ms = (gain.now_ms + gain.then_ms) / 2  # how much cheaper it gets, no recording shows
-    return (first, *cheaper[1:], *beside), replace(gain, most_ms=_at_least(gain, half_ms))
+    return (first, *cheaper[1:], *beside), gain.of_cheaper()
 
 
 def _at_least(gain: Gain, ms: float) -> float:

@@ -132,17 +132,17 @@ def update_share(context: Context) -> float:
 
 
 def title_of_work(context: Context, account: StepAccount) -> str:
-    """What to make cheaper where most of each step is one kind of computing that something is known about, or the
-    update is the largest part of it; empty elsewhere."""
+    """What to make cheaper where most of each step is one op or kernel that something is known about, or the update is
+    the largest part of it; empty elsewhere: that a function of the program computes the model is no news."""
     if share := update_share(context):
         return f"Make the update of the parameters cheaper: it is {share:.0f} % of computing"
     row = account.rows[0]
-    if row.culprit is None or 2 * row.culprit.ps <= account.step_ps:
+    if row.culprit is None or row.culprit.file or 2 * row.culprit.ps <= account.step_ps:
         return ""
     place = _HOST if row.cause == "host_compute" else _DEVICE
     if not work_actions(row.culprit.op or row.culprit.name, place, context.framework):
         return ""
-    name = brief(row.culprit.name if row.culprit.file else row.culprit.op or row.culprit.name)
+    name = brief(row.culprit.op or row.culprit.name)
     return f"Make `{name}` cheaper: it is {account.percent(row.culprit.ps):.0f} % of {account.each_step}"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
 from stepscope.records import dataclass
 
 _COMMUNICATION = Cause.COMMUNICATION.name.lower()
+_HALF = 0.5  # of what removing a part saves, at least, if it gets cheaper: judgement
 _OF_LAUNCHING = ("graph", "waits", "optimizer")  # changes of how device work is launched
 
 
@@ -37,6 +40,20 @@ class Gain:
         """Step time now over step time then; None if nothing is left."""
         return round(self.now_ms / self.then_ms, 2) if self.then_ms else None
 
+    def of_part(self, share: float) -> Gain:
+        """The gain of an action on a share of the part, of which as much may go with it as does with the part."""
+        if self.then_ms is None:
+            return self
+        then, most = (_now_less(self.now_ms, each, share) for each in (self.then_ms, self.most_ms or self.then_ms))
+        return replace(self, then_ms=then, most_ms=most)
+
+    def of_cheaper(self) -> Gain:
+        """The gain if the part gets cheaper rather than goes, as half of it may stay: how much of it, no recording
+        shows."""
+        if self.then_ms is None:
+            return self
+        return replace(self, most_ms=max(self.most_ms or 0.0, _now_less(self.now_ms, self.then_ms, _HALF)))
+
     def advice(
         self,
         *,
@@ -58,6 +75,11 @@ class Gain:
             least_step_time_ms=_round(self.least_ms), most_step_time_ms=_round(self.most_ms), part_ms=self.part_ms,
             reasoning=self.reasoning, change=self.change,
         )  # fmt: skip
+
+
+def _now_less(now_ms: float, then_ms: float, share: float) -> float:
+    """The step time if a share of what a change saves is saved."""
+    return now_ms - share * (now_ms - then_ms)
 
 
 def _round(ms: float | None) -> float | None:

@@ -83,11 +83,12 @@ def kind_of(line: LineFacts) -> str:
         return "communication_bound"
     if line.copies_in and line.causes.get("transfer", 0) + line.moves_ps >= _MOST_OF * line.own_ps:
         return "input_transfer"
-    if line.is_input and _goes_round(line):  # what one round gives the next one needs: no batch ahead of the step
+    is_input = line.is_input and not line.in_layer  # a model that what trains takes is run for: no batch of the input
+    if is_input and _goes_round(line):  # what one round gives the next one needs: no batch ahead of the step
         return "eager_dispatch"
-    if line.is_input and line.statement is not None and sleeps(line.statement.called):
+    if is_input and line.statement is not None and sleeps(line.statement.called):
         return "input_no_prefetch"
-    if line.is_input:
+    if is_input:
         return "input_python" if line.share("python", "input") >= _MOST_OF else "input_preprocessing"
     moves = line.moves_ps >= _MOST_OF * line.ps
     if line.heavy_ps >= _TELLING * line.ps or (_is_evaluation(line) and not moves):
@@ -142,6 +143,8 @@ def _find_function(context: Context) -> Finding | None:
         return None
     kind, part = kind_of(line), line.own_ps / MS / context.quiet
     gain, actions = predict_change(context, line.key, part, line.name), _actions(context, kind, line)
+    if line.statement is not None and line.statement.share < _MOST_OF and work_of(line) is not None:
+        gain = gain.of_part(line.statement.share)  # what the first action is about
     if kind.startswith("input"):
         actions, gain = place_actions(context, actions, gain, part)
     what = f"{line.name} ({line.where})" if line.file else line.name

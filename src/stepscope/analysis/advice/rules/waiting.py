@@ -9,6 +9,7 @@ from typing import Any
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.actions import Beside, Named
 from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Finding, Rule, actions_for
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
@@ -282,8 +283,9 @@ def _find_crowding(context: Context) -> Finding | None:
         kind=kind,
         title="Make the input cheaper: it takes the processors that the step needs",
         evidence=f"{held.describe()}; {100 * share:.0f} % of their work is input, whether or not a step waits for it",
-        change="input",
-        without="the work of the input's threads",
+        gain=predict_change(
+            context, "input", share * context.period_ms, "the work of the input's threads"
+        ).of_cheaper(),
         parts=("feed",),
         actions=(*map(Named, _call_once(context)), *less),
         tool="tf-data",

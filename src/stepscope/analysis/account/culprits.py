@@ -708,6 +708,8 @@ def _nearest_dispatches(trace: HostTrace) -> I32:
 
 
 def _nearest(trace: HostTrace, counts: Mask) -> I32:
+    if not counts.any():
+        return np.broadcast_to(np.int32(-1), len(counts))
     nearest = np.empty(len(trace.events), np.int32)
     kernels.nesting.nearest(forest(trace).parent, counts, nearest)
     return nearest

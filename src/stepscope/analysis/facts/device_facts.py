@@ -238,7 +238,7 @@ def _unfused_attention(trace: HostTrace) -> I64:
         has_trait(trace, trace.events.type[ops], trait) for trait in (OpTrait.SOFTMAX, OpTrait.BATCHED_PRODUCT)
     )
     if not softmax.any() or product.sum() < 2 * softmax.sum():
-        return ops[:0]
+        return np.empty(0, np.int64)
     return work_launched_by(trace, ops[softmax | product])
 
 

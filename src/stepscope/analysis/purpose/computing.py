@@ -58,7 +58,7 @@ def _find_computing(trace: HostTrace) -> Computing:
     rows, own = every[chosen], self_times_of(trace, every, trace.events.kind == K.OP)[chosen]
     backward = is_inside(trace, rows, K.BACKWARD)
     numbered = trace.has_stat(stat_names.SEQUENCE_NUMBER)
-    number = sequence_numbers(trace, rows) if numbered else np.full(len(rows), -1, np.int64)
+    number = sequence_numbers(trace, rows) if numbered else np.broadcast_to(np.int64(-1), len(rows))
     runs = backward_runs(trace)
     learned = (
         ~backward & (number >= 0) & np.isin(number, distinct(trace.stat_ints(stat_names.SEQUENCE_NUMBER, rows=runs)))

@@ -49,7 +49,7 @@ from stepscope.analysis.trace.grouping import enclosing_events, is_device_work
 from stepscope.analysis.trace.source_lines import line_that_asks
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, used_rows
+from stepscope.model.arrays import I32, I64, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, INVERTS, ORDERS, op_alone
 from stepscope.vocabulary.jax import compiled_functions, differentiated
@@ -469,15 +469,17 @@ def _find_costly(trace: HostTrace, pattern: Pattern[str], least: float) -> tuple
     return rows[chosen], ", ".join(sorted(names[at] for at in wanted))
 
 
-def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I64, list[str]]:
+def _ops_computed(trace: HostTrace) -> tuple[I64, I64, I32, list[str]]:
     """What is computed: rows of events, their own times in ps, their ops, and the names of these."""
     work, eager = computing_of(trace), computing_eager_ops(trace)
     eager = eager[whole_steps(trace).label[eager] >= 0]
     others = [eager] if len(work) else [eager, *(each.rows for each in program_work(trace))]
-    rows = np.concatenate([work.rows, *others])
-    own_ps = np.append(work.own_ps, trace.events.duration_ps[rows[len(work) :]])
+    rows, own_ps = work.rows, work.own_ps
+    if any(map(len, others)):
+        rows = np.concatenate([rows, *others])
+        own_ps = np.append(own_ps, trace.events.duration_ps[rows[len(work) :]])
     types = used_rows(trace.events.type[rows], len(trace.event_types))
-    number, of_type = dict[str, int](), np.zeros(len(trace.event_types), np.int64)
+    number, of_type = dict[str, int](), np.zeros(len(trace.event_types), np.int32)
     names = (eager_op(name) or op_alone(name) for name in type_names(trace, types))
     of_type[types] = [number.setdefault(name, len(number)) for name in names]
     return rows, own_ps, of_type[trace.events.type[rows]], [*number]

@@ -47,14 +47,10 @@ def count_kinds(trace: HostTrace) -> I64:
 
 
 def events_of_kind(trace: HostTrace, *kinds: EventKind) -> I64:
-    """The rows of all events of one or several kinds, ascending; nobody writes to them."""
-    if len(kinds) == 1:
-        return trace.derived(f"rows of {kinds[0].name}", lambda host: _rows_of_kinds(host, kinds))
-    return _rows_of_kinds(trace, kinds)
+    """The rows of all events of one or several kinds, ascending.
 
-
-def _rows_of_kinds(trace: HostTrace, kinds: Iterable[EventKind]) -> I64:
-    """All kinds are sorted at once: a pass over all events for each question took a twentieth of an analysis."""
+    All kinds are sorted at once: a pass over all events for each question took a twentieth of an analysis.
+    """
     order, offsets = _order_by_kind(trace)
     runs = [run for kind in set(kinds) if len(run := order[offsets[kind] : offsets[kind + 1]])]
     rows = runs[0] if len(runs) == 1 else np.sort(np.concatenate([*runs, order[:0]]), kind="stable")

@@ -45,12 +45,21 @@ class Answer:
     @cached_property
     def etag(self) -> str:
         """A hash of the content."""
-        return hashlib.blake2b(self.body, digest_size=12).hexdigest()
+        return _hash(self.body)
+
+    @cached_property
+    def packed_etag(self) -> str:
+        """A hash of the compressed content, which is another representation, and quicker to hash."""
+        return _hash(self.packed)
 
     @cached_property
     def packed(self) -> bytes:
         """The content compressed with gzip."""
         return gzip.compress(self.body, PACKING_LEVEL, mtime=0)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
 class Refused(Exception):  # noqa: N818 - what the client did is in error, not the server

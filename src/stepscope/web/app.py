@@ -158,17 +158,16 @@ def _not_found_answer(request: Request) -> Answer:
 
 
 def _response(request: Request, answer: Answer) -> Response:
-    body, headers = answer.body, {**SECURITY_HEADERS, **answer.headers}
+    is_packed, headers = _is_worth_packing(request, answer), {**SECURITY_HEADERS, **answer.headers}
     if answer.status == 200:
         headers["Cache-Control"] = "public, max-age=31536000, immutable" if answer.is_final else "no-cache"
-        headers["ETag"] = f'"{answer.etag}"'
+        headers["ETag"] = f'"{answer.packed_etag if is_packed else answer.etag}"'
     else:
         headers["Cache-Control"] = "no-store"
-    if _is_worth_packing(request, answer):
-        body = answer.packed
+    if is_packed:
         headers["Content-Encoding"] = "gzip"
     headers["Vary"] = "Accept-Encoding"
-    response = Response(body, answer.status, headers, mimetype=answer.content_type)
+    response = Response(answer.packed if is_packed else answer.body, answer.status, headers, mimetype=answer.content_type)
     if answer.status == 200:
         response.make_conditional(request.environ)
     return response

@@ -205,6 +205,22 @@ def test_those_who_wait_for_one_session_do_not_hold_up_the_rest(client, monkeypa
     assert all(answer.result().status_code == 200 for answer in answers)
 
 
+def test_the_state_of_a_ready_session_does_not_wait_for_the_work_that_follows(client, monkeypatch):
+    goes_on = threading.Event()
+    monkeypatch.setattr(opened_module.OpenSession, "_load_timelines", lambda opened, hosts: work_on(opened))
+
+    def work_on(opened: opened_module.OpenSession) -> None:
+        with opened._turns.background():
+            goes_on.wait(30)
+
+    address = f"/api/sessions/{session_id(client, 'drawn')}"
+    state = await_until(lambda: (said := client.get(address).json)["state"] == "ready" and said, 10, "a ready session")
+
+    assert not goes_on.is_set()
+    assert {tool["name"] for tool in state["tools"] if tool["has_data"]} >= {"overview", "trust"}
+    goes_on.set()
+
+
 def test_the_newest_session_is_loaded_before_somebody_asks(logdir):
     client = client_of(logdir, opens_newest=True)
     newest = client.get("/api/sessions").json["sessions"][0]["id"]

@@ -167,7 +167,8 @@ def _response(request: Request, answer: Answer) -> Response:
     if is_packed:
         headers["Content-Encoding"] = "gzip"
     headers["Vary"] = "Accept-Encoding"
-    response = Response(answer.packed if is_packed else answer.body, answer.status, headers, mimetype=answer.content_type)
+    body = answer.packed if is_packed else answer.body
+    response = Response(body, answer.status, headers, mimetype=answer.content_type)
     if answer.status == 200:
         response.make_conditional(request.environ)
     return response

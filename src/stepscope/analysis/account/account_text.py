@@ -230,10 +230,12 @@ def shorten_op(name: str) -> str:
 
 def culprit_name(culprit: Culprit) -> str:
     """`train.py:9 __getitem__`, the file without its folders where its whole path is known; without a place where none
-    is."""
+    is, and without a name where that is the code of a script, which names all of it."""
     name = shorten_name(plain_range(clean(culprit.name)), _LONGEST_NAME)
     place = describe_place(culprit) or ""
     place = place.rpartition("/")[2] if place.startswith("/") else place
+    if culprit.name == CODE_OF_MODULE and culprit.file:
+        return place
     return f"{place} {name}" if culprit.file else name
 
 
@@ -241,7 +243,7 @@ def where_to_look(culprit: Culprit) -> str:
     """``in `train.py:9 step` ``, its line that holds most of its time, ``at train.py:14, in `step` ``, or the line
     that asks for an op, ``at train.py:14, `mm` ``."""
     if culprit.statement is None:
-        return f"in `{culprit_name(culprit)}`"
+        return f"{'at' if culprit.name == CODE_OF_MODULE else 'in'} `{culprit_name(culprit)}`"
     name = f"`{shorten_name(plain_range(clean(culprit.name)), _LONGEST_NAME)}`"
     return f"at {culprit.statement.place}, {'in ' if culprit.file else ''}{name}"
 

@@ -204,10 +204,11 @@ class Finder:
         ps = round(found.share * int(self._length[rows].sum()))
         frame = self._trace.name_of(found.frame)  # what a library's does for the program, a line of that asks for
         statement = main_statement(self._trace, line, frame if name_has(frame, CodeTrait.OF_USER) else None, spans)
-        return Culprit(
-            *self._place(found.frame), op, self._layer(op_rows), None, ps, inside, statement,
-            holds_steps=_has_the_loop(self._trace, line, found.frame),
-        )  # fmt: skip
+        holds_steps = _has_the_loop(self._trace, line, found.frame)
+        if holds_steps and statement is None and inside is None:
+            return None  # all that the program does is in it
+        place, layer = self._place(found.frame), self._layer(op_rows)
+        return Culprit(*place, op, layer, None, ps, inside, statement, holds_steps=holds_steps)
 
     def computed_by(self, rows: I64, line: int, spans: Spans, follows: bool = True) -> Culprit | None:
         """The innermost function of the program that samples of a thread show in some time in which it computes, or the
@@ -225,10 +226,11 @@ class Finder:
             return None
         ps = round(found.share * int(self._length[rows].sum()))
         statement = main_statement(self._trace, line, self._trace.name_of(found.frame), spans)
-        return Culprit(
-            *self._place(found.frame), op, self._layer(op_rows), None, ps, statement=statement,
-            holds_steps=_has_the_loop(self._trace, line, found.frame),
-        )  # fmt: skip
+        holds_steps = _has_the_loop(self._trace, line, found.frame)
+        if holds_steps and statement is None:
+            return None
+        place, layer = self._place(found.frame), self._layer(op_rows)
+        return Culprit(*place, op, layer, None, ps, statement=statement, holds_steps=holds_steps)
 
     def labels(self) -> I64:
         """What each stretch is of, as a number: the innermost function of the program around it, else its op, else its

@@ -100,6 +100,7 @@ _KERNEL = tuple(
     f"make the kernel `{{}}` cheaper: {tool} says whether registers, memory or arithmetic limit it"
     for tool in ("`ncu`", "`rocprof-compute`")
 )
+_MOST_PERCENT = 50.0  # of computing, by the word: in healthy small programs the update is up to 45 %
 _DOUBLES = "float64 is slow on devices for graphics: compute in 32 bits where the result allows it"
 _FUNCTION = "make `{}` cheaper, run it on several threads or on the device, or do it once and keep the result"
 
@@ -133,8 +134,8 @@ def update_share(context: Context) -> float:
 
 def title_of_work(context: Context, account: StepAccount) -> str:
     """What to make cheaper where most of each step is one op or kernel that something is known about, or the update is
-    the largest part of it; empty elsewhere: that a function of the program computes the model is no news."""
-    if share := update_share(context):
+    most of it; empty elsewhere: that a function of the program computes the model is no news."""
+    if (share := update_share(context)) > _MOST_PERCENT:
         return f"Make the update of the parameters cheaper: it is {share:.0f} % of computing"
     row = account.rows[0]
     if row.culprit is None or row.culprit.file or 2 * row.culprit.ps <= account.step_ps:

@@ -414,9 +414,11 @@ _STATES = {
 
 def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdict | None:
     """The first advice said as a state, where the account has its time as computation of the host, and it takes half as
-    long as what else computes; None elsewhere."""
+    long as what else computes; or where most of the step is unexplained, and still in one function that is known; None
+    elsewhere."""
     account, cause = context.account, causes_of_class(first.kind)[0]
-    if account is None or context.has_device or verdict.cause != "host_compute" or cause not in _STATES:
+    of_account = verdict.cause in ("host_compute", "unknown")
+    if account is None or context.has_device or not of_account or cause not in _STATES:
         return None
     if first.change in CAUSES:  # which the account has counted
         return None
@@ -430,6 +432,8 @@ def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdi
             return None
     part_ms = first.part_ms or 0.0 if line is None else line.own_ps / MS / context.quiet
     share, computes = context.percent(part_ms), context.percent(context.cause_ms("host_compute"))
+    if verdict.cause == "unknown" and (line is None or share < 100.0 * _MOST_OF):
+        return None
     inside = share * line.share("host_compute") if line is not None else share
     if share < max(LARGE_SHARE, (computes - inside) / 2) or (first.gain_percent or share) < LARGE_SHARE:
         return None
@@ -442,7 +446,8 @@ def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdi
         said = f"{busy.replace('compute-bound', label)}{also}{share:.1f} % is {_STATES[cause]}"
     else:
         said = f"{label}: {said}{where}"
-    return replace(verdict, name=name, share_percent=round(share, 4), sentence=said)
+    limit = cause if verdict.cause == "unknown" else verdict.cause
+    return replace(verdict, name=name, share_percent=round(share, 4), sentence=said, cause=limit)
 
 
 def _is_in_tiny_ops(context: Context, first: Advice) -> bool:

@@ -87,3 +87,13 @@ def f(self, x):
 """
     assert flow(source, 2) == "to=4,5,kept"
     assert flow(source.replace("return w", "return z"), 2) == "to=4,5,7,kept,return"
+
+
+def test_a_loop_with_a_condition() -> None:
+    source = """\
+def f(tree, node, change):
+    while node > 1:
+        node = follow(tree, node)
+        change(node)
+"""
+    assert flow(source, 3) == "loop=2 carries=node to=2,4,kept"

@@ -198,7 +198,7 @@ class KeptArrays:
     """Counts the arrays of a program at the start, during and at the end of a capture.
 
     Attributes:
-        empty: what `find_empty` says of those at the start.
+        held: what `find_empty` and `find_ignored` say of those at the start.
     """
 
     def __init__(self) -> None:
@@ -209,7 +209,7 @@ class KeptArrays:
         groups = self._group(self._list_all())
         self._before = {kind: {*map(id, arrays)} for kind, arrays in groups.items()}
         with unseen():
-            self.empty = find_empty(groups)
+            self.held = find_empty(groups) | find_ignored(groups)
         groups.clear()
         self._seen: dict[str, StatValue] = {}
         self._holders: dict[Kind, tuple[str, str, str]] = {}
@@ -284,13 +284,16 @@ def _count_agings() -> int:
     return sum(int(generation["collections"]) for generation in gc.get_stats()[1:])
 
 
-# ---- matrices that are nearly empty ----------------------------------------------------------------------------------
+# ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores -------------------------------------
 
-EMPTY = "empty:"  # before the number of a kind of arrays in the facts of a capture
+EMPTY, IGNORED = "empty:", "ignored:"  # before the number of a kind of arrays in the facts of a capture
 _LARGE_MATRIX = 1 << 18  # bytes: a product with less takes no time worth a change
 _MOST_READ = 20  # arrays that are read: 1 ms each, while the program waits
 _NEARLY_EMPTY = 50  # of 1000 numbers: with more, a dense product is about as fast
 _PIECES, _PIECE = 256, 256  # bytes that are read of each
+_NO_LABEL = (-100).to_bytes(8, "little", signed=True)  # PyTorch's `ignore_index`, where a loss is given none
+_FEWEST_LABELS, _LATEST = 64, 3  # of a batch; arrays of a shape that are read: a data set may be a list of them
+_MANY_IGNORED = 100  # of 1000 labels: with fewer, leaving their rows out saves little
 _WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -309,7 +312,7 @@ def find_empty(groups: Mapping[tuple[str, tuple[int, ...]], Iterable[Any]]) -> d
         shares = list[int]()
         for array in arrays:
             left -= 1
-            shares.append(_read_share(array, size, width) if left >= 0 else 1000)
+            shares.append(1000 - _read_share(array, size, width, bytes(width)) if left >= 0 else 1000)
             if shares[-1] > _NEARLY_EMPTY:
                 break
         if shares and max(shares) <= _NEARLY_EMPTY:
@@ -317,20 +320,39 @@ def find_empty(groups: Mapping[tuple[str, tuple[int, ...]], Iterable[Any]]) -> d
     return {f"{EMPTY}{number}": text for number, text in enumerate(found)}
 
 
-def _read_share(array: Any, size: int, width: int) -> int:
-    """How many of 1000 numbers in the memory of an array are not zero; 1000 where it is not to be read."""
+def find_ignored(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> dict[str, str]:
+    """`sides, labels of 1000 that are ignored`, by tabs, of the shapes of arrays of whole numbers with such labels.
+
+    Args:
+        groups: arrays by their type and shape.
+    """
+    found, left = list[str](), _MOST_READ
+    for (type_, shape), arrays in groups.items():
+        size = prod(shape) * len(_NO_LABEL)
+        if type_ != "int64" or not shape or prod(shape) < _FEWEST_LABELS:
+            continue
+        shares = list[int]()
+        for array in arrays[-_LATEST:] if left > 0 else ():
+            left -= 1
+            shares.append(_read_share(array, size, len(_NO_LABEL), _NO_LABEL))
+        if max(shares, default=0) >= _MANY_IGNORED:
+            found.append(f"{','.join(map(str, shape))}\t{max(shares)}")
+    return {f"{IGNORED}{number}": text for number, text in enumerate(found)}
+
+
+def _read_share(array: Any, size: int, width: int, wanted: bytes) -> int:
+    """How many of 1000 numbers in the memory of an array are equal to one; 0 where it is not to be read."""
     start = 0
     with suppress(Exception):  # another release names it otherwise
         start = _address(array, size)
     if not start:
-        return 1000
+        return 0
     each = (size - _PIECE) // _PIECES // width * width
-    read = _read_memory([start + number * each for number in range(_PIECES)])
-    if not read:
-        return 1000
-    zero = bytes(width)
-    zeros = sum(read[at : at + width] == zero for at in range(0, len(read), width))
-    return 1000 - 1000 * zeros * width // len(read)
+    whole = min(size, _PIECES * _PIECE)
+    places = [start + number * each for number in range(_PIECES)] if each >= _PIECE else range(start, start + whole, _PIECE)
+    read = _read_memory(places)[:size]
+    equal = sum(read[at : at + width] == wanted for at in range(0, len(read), width))
+    return 1000 * equal * width // len(read) if read else 0
 
 
 def _read_memory(places: Iterable[int]) -> bytes:

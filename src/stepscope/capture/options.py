@@ -61,7 +61,7 @@ class ProfilerOptions:
     delay_ms: int | None = None
     python_min_us: float = 0.0
     python_max_depth: int = 0
-    stack_samples_hz: int = 100
+    stack_samples_hz: int = 250
     system_interval_ms: int = 250
     max_seconds: float = 3600.0
     max_bytes: int = 1 << 30

@@ -254,7 +254,7 @@ class Capture:
         self._probes.stop()
         if self._arrays is not None and is_main_thread():
             with report.NeverRaise("counting arrays", strict=False):
-                self.own_facts |= self._arrays.empty | self._arrays.find_last()
+                self.own_facts |= self._arrays.held | self._arrays.find_last()
         self._arrays = None
         with report.NeverRaise("finding what fills the memory", strict=False):
             if (full := find_full_memory()) is not None:

@@ -62,6 +62,7 @@ KEEPS_ROWS = Pattern(
     rf"{POINTWISE_TEXT}|layer_norm|rms_norm|softmax|log_softmax|dropout|feature_dropout|gelu|silu|elu|selu|softplus"
     r"|mish|hardswish|leaky_relu|prelu|glu|normalize"
 )
+OF_LABELS = Pattern(r"cross_entropy_loss|nll_loss\w*")  # whose second operand are the numbers of classes
 FACTORS = Pattern(
     r"(?:linalg_)?(?:cholesky(?:_ex)?|inv(?:_ex)?|svd|svdvals|qr|eigh|eigvalsh|eig|lu|lu_factor|pinv|lstsq|matrix_exp"
     r"|det|slogdet|ldl_factor)|linalg_solve|inverse|pinverse|logdet|schur|householder_product"

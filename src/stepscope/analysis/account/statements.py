@@ -33,6 +33,7 @@ from stepscope.vocabulary.traits import CodeTrait
 
 _MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
 _NEARLY_ALL = 0.9  # of it: the rest is not worth a word
+_MUCH = 0.2  # of a loop: a line that takes less may be left as it is; judgement
 
 
 @dataclass(frozen=True)
@@ -246,12 +247,14 @@ class SampledLoop:
     Attributes:
         frame: of the function that it is in, as its frames are named; line: of the loop.
         carries: what a round needs of the one before, by the statement that takes longest; empty for nothing.
+        needs: the same, by any statement that takes much of it.
         spans: when the thread is in it.
     """
 
     frame: str
     line: int
     carries: str
+    needs: str
     spans: Spans
 
 
@@ -264,8 +267,31 @@ def loops_of_thread(trace: HostTrace, line: int) -> list[SampledLoop]:
     found = []
     for (frame, loop), body in bodies.items():
         longest = max(body, key=lambda each: (each.said.line != loop, each.shown.total))  # `for` takes the next round
-        found.append(SampledLoop(frame, loop, longest.said.carries, reduce(or_, [each.shown for each in body])))
+        spans = reduce(or_, [each.shown for each in body])
+        needed = next(filter(None, [longest.said.carries, *_carried_by_lines(body)]), "")
+        found.append(SampledLoop(frame, loop, longest.said.carries, needed, spans))
     return found
+
+
+def _carried_by_lines(body: list[_Shown]) -> list[str]:
+    """What the lines of a loop that take much of it need of the round before, the longest first."""
+    lines: dict[int, list[_Shown]] = {}
+    for each in body:
+        lines.setdefault(each.said.line, []).append(each)
+    ps = {line: reduce(or_, [each.shown for each in own]).total for line, own in lines.items()}
+    much = [line for line in sorted(ps, key=lambda each: -ps[each]) if ps[line] >= _MUCH * sum(ps.values())]
+    return [each.said.carries for line in much for each in lines[line] if each.said.carries]
+
+
+def loop_in(trace: HostTrace, line: int, frame: str, spans: Spans) -> SampledLoop | None:
+    """The innermost loop of a function that holds most of some time, whichever of its lines take it; None without one.
+
+    Args:
+        line: of the thread; frame: the function, as its frames are named.
+    """
+    own = [each for each in loops_of_thread(trace, line) if each.frame == frame]
+    held = [each for each in own if (each.spans & spans).total > _MOST_OF * spans.total]
+    return max(held, key=lambda each: each.line, default=None)
 
 
 @dataclass(frozen=True)

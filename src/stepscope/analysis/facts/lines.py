@@ -33,6 +33,7 @@ from stepscope.analysis.account.selectors import Portion
 from stepscope.analysis.account.statements import (
     Statement,
     loop_around,
+    loop_in,
     main_statement,
     reaches,
     statements_of_loop,
@@ -122,9 +123,10 @@ class LineFacts:
         is_forward: it is that forward pass, or holds it, so that its Python is that between the model's ops.
         in_layer: it is what a framework calls to compute a layer, or lies within: what follows needs its result.
         statement: the line in it that holds most of its time; None where that is not known.
-        loop: the nearest loop of the program that calls it, as `line 20 of assign (train.py)`, where it has none itself
-            and that is not over steps; empty otherwise; carries: what each round of that, or of its own, needs of the
-            one before, empty for nothing.
+        loop: its own loop, where no single line of that takes most of its time, else the nearest loop of the program
+            that calls it and that is not over steps, as `line 20 of assign (train.py)`; empty where its statement has a
+            loop, or without one; carries: what each round of that, or of the statement's, needs of the one before,
+            empty for nothing.
         library: the library's function that most samples of that line show furthest in; empty without one.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
@@ -288,6 +290,8 @@ def _find_calls(
             continue
         if _is_one_stall(trace, spans) or _is_forward(training, call) or _begins_training(training, call):
             continue
+        if (training.after.overlap_ps(each.samples, each.samples + 1) > 0).any():
+            continue  # a backward pass or an update runs in it: what else does is theirs
         if len(each.samples) < _FEWEST_SAMPLES:
             continue
         facts = _describe(trace, loop, training, call, call, is_apart=False)
@@ -419,12 +423,14 @@ class _Training:
         spans: forward ops with a backward pass, that pass, updates, and calls of the program that trains.
         start_ps: int64 of shape (n,), when each of these begins, ascending.
         begins, ends: bool of shape (n,), it may be the first, or the last, of a step's training.
+        after: backward passes and updates alone.
     """
 
     spans: Spans
     start_ps: I64
     begins: Mask
     ends: Mask
+    after: Spans
 
 
 def _find_training(trace: HostTrace, loop: LoopTime) -> _Training:
@@ -442,7 +448,8 @@ def _find_training(trace: HostTrace, loop: LoopTime) -> _Training:
     rows, which = rows[here], which[here]
     order = np.argsort(trace.events.start_ps[rows], kind="stable")
     which = which[order]
-    return _Training(spans_of(trace, rows), trace.events.start_ps[rows[order]], which != 1, which != 0)
+    start, after = trace.events.start_ps[rows[order]], spans_of(trace, rows[order][which == 1])
+    return _Training(spans_of(trace, rows), start, which != 1, which != 0, after)
 
 
 def _updates(trace: HostTrace, loop: LoopTime, backward: I64) -> I64:
@@ -503,6 +510,9 @@ def _describe(
     )
     is_own = said is not None and bool(said.loop)
     around, carries = loop_around(trace, loop.line, frame, training.spans)
+    own = loop_in(trace, loop.line, trace.name_of(inner.frame), spans) if said is None else None
+    if own is not None:  # its time is spread over the lines of the loop
+        around, carries = f"line {own.line} of {name} ({file})", own.needs
     products = _products_of(trace, loop.line)
     calls_model = _calls_model(trace, _starting_in(trace, products, certain))
     feeds_next = _is_waited_for(trace, loop, spans) or (

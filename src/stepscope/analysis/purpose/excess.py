@@ -17,6 +17,7 @@ from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
 )
+from stepscope.analysis.purpose.cheaper_ways import long_filters, part_of_order, rows_encoded_again
 from stepscope.analysis.purpose.compiled import (
     compiled_measures,
     compiled_one_hots,
@@ -39,7 +40,7 @@ from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.parts import part_without_layers
 from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
-from stepscope.analysis.purpose.tensors import ADDED, FINDERS, feeds_training, rows_that_generate
+from stepscope.analysis.purpose.tensors import ADDED, FINDERS, TensorWork, feeds_training, rows_that_generate
 from stepscope.analysis.purpose.transforms import KEPT, fast_length, largest_factor, slow_transforms
 from stepscope.analysis.purpose.values import tensors_are_known
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -69,6 +70,7 @@ from stepscope.vocabulary.traits import PurposeTrait
 DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
 EARLIER, PART = "earlier_steps", "part_without_layers"
 PADDING, TRANSFORM = "padding", "slow_transform"
+FILTER, PARTLY, ROWS_AGAIN = "long_filter", "partly_taken", "rows_encoded_again"
 (
     PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
 ) = FINDERS  # fmt: skip
@@ -564,6 +566,16 @@ def _find_transform(trace: HostTrace) -> Excess | None:
     )  # fmt: skip
 
 
+def _find_cheaper_way(
+    find: Callable[[HostTrace], TensorWork | None], against: str, trace: HostTrace
+) -> Excess | None:
+    """Ops of which another way costs a fraction, where they are a large share of the steps."""
+    found = find(trace)
+    if found is None or _elapsed_ps(trace, _outermost(trace, found.rows)) < LARGE_SHARE / 100.0 * observed_time(trace).total:
+        return None
+    return Excess(found.rows, found.kept, found.what, against, asked_by=_frame(line_that_asks(trace, found.rows)))
+
+
 def _find_set_up(trace: HostTrace) -> Excess | None:
     made = set_up_of(trace)
     if made is None:
@@ -646,6 +658,9 @@ EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     HALF: _find_half,
     PADDING: _find_padding,
     TRANSFORM: _find_transform,
+    FILTER: partial(_find_cheaper_way, long_filters, "the filter is short where it is not zero"),
+    PARTLY: partial(_find_cheaper_way, part_of_order, "the rest of the result is used elsewhere"),
+    ROWS_AGAIN: partial(_find_cheaper_way, rows_encoded_again, "the rows or the layers change, or memory is short"),
     SET_UP: _find_set_up,
     PART: _find_part,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},

@@ -30,7 +30,7 @@ from stepscope.analysis.purpose.products import describe_empty, kept_of_empty
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
 from stepscope.analysis.steps.find_steps import whole_steps
-from stepscope.analysis.trace.program_facts import empty_matrices
+from stepscope.analysis.trace.program_facts import empty_matrices, ignored_labels
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
@@ -38,6 +38,7 @@ from stepscope.vocabulary.computing_ops import (
     ADDS_OR_SCALES,
     CONVOLVES,
     KEEPS_ROWS,
+    OF_LABELS,
     PICKS,
     REDUCES,
     REPEATS,
@@ -202,6 +203,7 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
     """
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
     taken = _sizes_of_gradients(trace)
+    _note_ignored(trace, ops, found)
     for at, pick in enumerate(ops):
         if not _matches(PICKS, pick) or len(pick.first) < 2:
             continue
@@ -221,6 +223,26 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
         )
         _note(found, what, [ops[each] for each in before], math.prod(part) / math.prod(whole))
     return _largest(trace, found)
+
+
+def _note_ignored(trace: HostTrace, ops: list[_Op], found: dict[str, tuple[list[int], float]]) -> None:
+    """Products over rows whose labels say that the loss ignores them; the last label of a row may be left out, where
+    each predicts the next."""
+    shares = dict[int, float]()
+    for shape, share in ignored_labels(trace).items():
+        for count in (math.prod(shape), math.prod(shape) - math.prod(shape[:-1])):
+            shares[count] = max(share, shares.get(count, 0.0))
+    for at, loss in enumerate(ops if shares else ()):
+        share = shares.get(math.prod(loss.sizes[1]), 0.0) if _matches(OF_LABELS, loss) and len(loss.sizes) > 1 else 0.0
+        before = _find_row_makers(ops, at, loss.first) if share else []
+        if before:
+            first = ops[before[0]]
+            rows = math.prod(loss.sizes[1])
+            what = (
+                f"{first.name} of {_size_text(first.first)} by {_size_text(first.product[1] if first.product else ())}"
+                f" computes {rows:,} rows, of which the labels of {100 * share:.0f} % say that the loss ignores them"
+            )
+            _note(found, what, [*(ops[each] for each in before), loss], 1.0 - share)
 
 
 def _sizes_of_gradients(trace: HostTrace) -> dict[int, Size]:

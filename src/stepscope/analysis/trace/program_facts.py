@@ -10,6 +10,7 @@ from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
 _GRAPH, _CORES, _THREADS, _EMPTY, _TAKES = "graph:", "cores", "op_threads", "empty:", "takes:"
+_IGNORED = "ignored:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -87,6 +88,17 @@ def empty_matrices(trace: HostTrace) -> dict[tuple[int, int], float]:
         if len(told) == 3 and all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in told):
             found.setdefault((int(told[0]), int(told[1])), []).append(int(told[2]) / 1000)
     return {size: max(shares) for size, shares in found.items()}
+
+
+def ignored_labels(trace: HostTrace) -> dict[tuple[int, ...], float]:
+    """The sides of arrays of labels of a host's program, with the share of their labels that a loss ignores."""
+    found: dict[tuple[int, ...], float] = {}
+    for name, text in capture_facts(trace).items():
+        sides, _, share = str(text).partition("\t") if name.startswith(_IGNORED) else ("", "", "")
+        told = (*sides.split(","), share)
+        if all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in told):
+            found[tuple(map(int, told[:-1]))] = int(share) / 1000
+    return found
 
 
 def graph_products(trace: HostTrace) -> dict[tuple[int, int], set[str]]:

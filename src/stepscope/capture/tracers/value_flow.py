@@ -28,6 +28,7 @@ _CONTINUING = ("STORE", "UNPACK", "CACHE", "NOP", "COPY", "SWAP")  # of an assig
 _FILLS = ("append", "appendleft", "extend", "insert", "add", "update", "put", "push", "setdefault")
 _TELLS = ("log", "info", "debug", "warning", "add_scalar", "add_scalars", "write", "set_postfix", "set_description")
 _BACK = ("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+_BACK_IF = "POP_JUMP_BACKWARD_IF"  # Python 3.11 asks for the condition of `while` again at the end of each round
 
 RETURNED, KEPT = "return", "kept"  # where a value goes besides lines of the function
 
@@ -79,7 +80,7 @@ def describe_flow(
     said = []
     if end:
         inside = [each for each in statements if begin <= each.last and each.first <= end]
-        said.append(f"loop={next(each.positions.lineno for each in code if each.offset == begin and each.positions)}")
+        said.append(f"loop={_line_of_loop(code, begin, end)}")
         changed = set[str]().union(*(each.gives | each.touches | each.alters for each in inside))
         if None not in call and not any(_is_of(name, changed) for name in _taken_by_call(code, call)):
             said.append("same=1")
@@ -219,7 +220,14 @@ def _taken_by_call(code: Sequence[dis.Instruction], call: tuple[int | None, ...]
 
 def _loops(code: Sequence[dis.Instruction]) -> list[tuple[int, int]]:
     """The first and last offset of each loop."""
-    return [(int(each.argval), each.offset) for each in code if each.opname in _BACK]
+    return [(int(each.argval), each.offset) for each in code if each.opname.startswith((*_BACK, _BACK_IF))]
+
+
+def _line_of_loop(code: Sequence[dis.Instruction], begin: int, end: int) -> int:
+    """The line of `for`, or of the condition of `while`, by the first and last offset of a loop."""
+    last = next(each for each in code if each.offset == end)
+    at = end if last.opname.startswith(_BACK_IF) else begin
+    return next(each.positions.lineno or 0 for each in code if each.offset == at and each.positions)
 
 
 def _is_of(name: str, changed: Collection[str]) -> bool:

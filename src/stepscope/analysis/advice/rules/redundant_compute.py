@@ -26,6 +26,7 @@ from stepscope.analysis.purpose.excess import (
     ENCODED,
     EQUAL,
     FACTORING,
+    FILTER,
     HALF,
     INVERSE,
     JACOBIAN,
@@ -38,11 +39,13 @@ from stepscope.analysis.purpose.excess import (
     PADDING,
     PAIRS,
     PART,
+    PARTLY,
     PICKED,
     PREFIX,
     REPEATED,
     REPEATED_ROWS,
     TABLE,
+    ROWS_AGAIN,
     TRANSFORM,
     UNUSED,
     ExcessFact,
@@ -432,7 +435,10 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     PICKED: (
         "rows that are not taken",
         "Compute only the rows that are taken",
-        ("take the rows first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; h[mask] for tokens that count",),
+        (
+            "take the rows first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; of labels that a loss ignores"
+            " keep = labels != -100, head(h[keep]) and labels[keep]",
+        ),
     ),
     REPEATED_ROWS: (
         "computing equal rows again",
@@ -551,6 +557,28 @@ _FAST_LENGTH: Actions = {
     ),
 }
 
+_SHORTER_FILTERS: Actions = {
+    "": (
+        "of a filter over one axis: torch.fft.rfft of both, padded to one length, their product, torch.fft.irfft"
+        " (torchaudio.functional.fftconvolve)",
+        "of a filter over two axes that is a column times a row, as a Gaussian or a mean: one conv2d with the column,"
+        " one with the row; or blur a smaller picture",
+    ),
+}
+_TAKE_PART: Actions = {
+    "": (
+        "of an order: torch.topk, torch.kthvalue and a threshold, or torch.randint for a few rows at random",
+        "of a decomposition: the largest value by a few rounds of power iteration (u = W @ v, v = W.T @ u, each divided"
+        " by its norm), or torch.svd_lowrank and torch.lobpcg for a few",
+    ),
+}
+_KEEP_ROWS: Actions = {
+    "": (
+        "compute it for all rows once, before the loop, under torch.no_grad() and in batches, keep the result, and take"
+        " the rows of that: features = encode(data), then features[rows]",
+    ),
+}
+
 _EXCESSES = (
     _Excess(
         REPEATED, "repeated-backward", "the repeated backward passes",
@@ -624,6 +652,15 @@ _EXCESSES = (
         "Transform lengths without large prime factors", _FAST_LENGTH,
         state="Fourier transforms of a slow length",
     ),
+    _Excess(
+        FILTER, "long-filter", "those convolutions", "Convolve with long filters in another way", _SHORTER_FILTERS,
+        unknown="it does not show how long the other way takes",
+    ),
+    _Excess(
+        PARTLY, "partly-taken", "what is not taken", "Select what is taken, instead of ordering or decomposing all",
+        _TAKE_PART, unknown="it does not show how long selecting takes",
+    ),
+    _Excess(ROWS_AGAIN, "rows-encoded-again", "those layers", "Compute what never changes for a row once", _KEEP_ROWS),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",
         "Take the metric from the output that is trained on", _KEEP_OUTPUT, yields_to=("straggler",),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepscope.capture.kept_arrays import find_empty
+from stepscope.capture.kept_arrays import find_empty, find_ignored
 
 KIND = "float32", (600, 500)
 
@@ -41,3 +41,15 @@ def test_what_lies_elsewhere_or_not_in_one_piece_is_not_read() -> None:
 
     assert find_empty({KIND: [sparse]}) == find_empty({KIND: [turned]}) == {}
     assert find_empty({KIND: [object()]}) == {}
+
+
+def test_labels_that_a_loss_ignores() -> None:
+    torch = pytest.importorskip("torch")
+    words = torch.arange(1, 4 * 150 + 1).view(4, 150)
+    labels = words.clone()
+    labels[:, :120] = -100
+    kind = "int64", (4, 150)
+
+    assert find_ignored({kind: [words, labels]}) == {"ignored:0": "4,150\t800"}
+    assert find_ignored({kind: [words], ("int64", (2, 3)): [labels[:2, :3]]}) == {}
+    assert find_ignored({("int64", (20_000,)): [torch.full((20_000,), -100)]}) == {"ignored:0": "20000\t1000"}

@@ -35,7 +35,7 @@ from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_g
 from stepscope.analysis.facts.changes import UNEXPLAINED
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
-from stepscope.analysis.purpose.excess import EXCESSES, SET_UP
+from stepscope.analysis.purpose.excess import EXCESSES, PART, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
 from stepscope.analysis.trace.remedies import HOST_ACTIVITY, LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
 from stepscope.errors import counted
@@ -49,6 +49,7 @@ _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as w
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
 _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _EXPLAINS = 0.5  # of the gain that a better explanation has to predict
+_EXPLAINS_PART = 1 / 3  # the same, of a part of the model of which nothing but its time is known
 
 _LARGE_EXTRA = 10.0  # percent of the step: what no step needs is worth naming from there; judgement
 _OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host does itself, as its events say
@@ -700,7 +701,8 @@ def _yields(one: Candidate, other: Candidate) -> bool:
     # The time of a function or of many ops alone says less than an excess that was recorded in it.
     is_bare = one[1].id in _BARE and other[1].change in _KNOWN and other[1].gain_percent is not None
     explains = is_bare or other[1].change == SET_UP or other[1].kind in one[0].yields_to
-    return explains and _gain_ms(other[1]) >= _EXPLAINS * _gain_ms(one[1])
+    least = _EXPLAINS_PART if one[1].change == PART else _EXPLAINS
+    return explains and _gain_ms(other[1]) >= least * _gain_ms(one[1])
 
 
 def _certain_ms(advice: Advice) -> float:
@@ -911,6 +913,7 @@ def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, do
             ),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
+            *_act_on_update(context),
             *_order_next(context, account, _suggest_next(context, verdict)),
         ),
         tool="op-stats",
@@ -954,6 +957,12 @@ def _act_on_untrained(context: Context) -> tuple[str, ...]:
         for line in own[:1]
         if (share := context.percent(line.own_ps / MS / context.quiet)) >= LARGE_SHARE
     )
+
+
+def _act_on_update(context: Context) -> tuple[str, ...]:
+    from stepscope.analysis.advice.rules.redundant_compute import act_on_update
+
+    return act_on_update(context)
 
 
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:

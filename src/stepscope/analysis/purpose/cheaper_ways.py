@@ -9,17 +9,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.computing import computing_of, update_ranges
 from stepscope.analysis.purpose.forward import forward_only_of
+from stepscope.analysis.purpose.loops import FEW_NUMBERS, usual_size
 from stepscope.analysis.purpose.sizes import Size
 from stepscope.analysis.purpose.tensors import TensorWork, alike_with_backward, ops_with_sizes
 from stepscope.analysis.purpose.values import TracedOp
+from stepscope.analysis.trace.grouping import is_device_work
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, Mask
+from stepscope.model.arrays import I64, Mask, median
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import (
     COMPARES,
@@ -33,6 +35,7 @@ from stepscope.vocabulary.computing_ops import (
 )
 from stepscope.vocabulary.patterns import Pattern
 
+DECOMPOSES, COLUMN_TIMES_ROW = "decomposes ", ", if it is a column times a row"  # in the fact: what to do depends on it
 _NEAR = 6  # ops from a result to who takes it
 _HALF = 0.5  # of a result: taking no less leaves little to save
 _FEWEST_VALUES = 8  # of a decomposition, of which one or two are taken
@@ -41,6 +44,8 @@ _LONG = 64  # numbers of a filter: of fewer a convolution is the fast way
 # at which they convolve: measured on one core, 2,000 numbers over 16 rows of 16,000: 287 ms, by transforms 6 ms.
 _OF_TRANSFORM, _SLOWER = 2.5, 4.0
 _ORDERS_ALL = Pattern(r"(?:arg)?sort|stable_sort|randperm")
+_FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # of which PyTorch has a fused form on a processor
+_SEVERAL = 3  # passes: with fewer, one saves little
 _NUMBERS = Pattern(r'"(-?\d+)"')
 _LIST = Pattern(r'"\[([\d, ]*)\]"')
 _IN_TRAINING = Pattern(r'.*"True".*')
@@ -51,13 +56,13 @@ class _Ops:
     """The outermost forward ops of the steps that differ, with the text of the operands of each that are no tensors, and
     which of them a backward pass follows."""
 
-    ops: list[TracedOp]
+    ops: Sequence[TracedOp]
     plain: list[str]
     learned: Mask
 
 
 def _read(trace: HostTrace) -> _Ops:
-    ops, work = [*ops_with_sizes(trace)], computing_of(trace)
+    ops, work = ops_with_sizes(trace), computing_of(trace)
     rows = np.array([op.row for op in ops], np.int64)
     texts = trace.stat_strings(stat_names.CONCRETE_INPUTS, rows=rows).tolist()
     learned = np.isin(rows, work.rows[work.learned])
@@ -92,7 +97,7 @@ def long_filters(trace: HostTrace) -> TensorWork | None:
             other = "transforms of Fourier's multiply less"
             is_longer = _transform_share(image, kernel) > _HALF / 2
         else:
-            other = f"two filters of {' and '.join(map(str, kernel[2:]))} numbers, if it is a column times a row, less"
+            other = f"two filters of {' and '.join(map(str, kernel[2:]))} numbers{COLUMN_TIMES_ROW}, less"
             is_longer = bool(read.learned[at]) or kernel[1] > 1 or len(kernel) > 4
         if not is_longer:
             what = (
@@ -113,6 +118,10 @@ def _transform_share(image: Size, kernel: Size) -> float:
 
 def part_of_order(trace: HostTrace) -> TensorWork | None:
     """Rows that are put in order, or matrices that are decomposed, of which a part is taken right after."""
+    return trace.derived("part of order", _find_part)
+
+
+def _find_part(trace: HostTrace) -> TensorWork | None:
     read, found = _read_once(trace), dict[str, list[int]]()
     for at, op in enumerate(read.ops):
         if _ORDERS_ALL.fullmatch(op.name):
@@ -165,7 +174,7 @@ def _part_of_values(read: _Ops, at: int) -> tuple[str, list[int]]:
         if values not in other.sizes or VIEWS.fullmatch(other.name):
             continue
         if other.name == "select" and values[-1] >= _FEWEST_VALUES:
-            return f"decomposes {_text(_first(op))} (`{op.name}`), and takes one of its {values[-1]:,} values", [op.row]
+            return f"{DECOMPOSES}{_text(_first(op))} (`{op.name}`), and takes one of its {values[-1]:,} values", [op.row]
         return "", []
     return "", []
 
@@ -193,8 +202,8 @@ def rows_encoded_again(trace: HostTrace) -> TensorWork | None:
             continue
         chain = list(_chain_of_rows(read, alone, at, whole))
         heavy = [read.ops[each] for each in chain if multiplies(read.ops[each].name)]
-        # Weights of the sizes that are trained may be copies of those, which change with them.
-        if heavy and not any(size in weights for each in heavy for size in each.sizes[1:2]):
+        # Weights that all have sizes that are trained may be copies of those, which change with them.
+        if any(size not in weights for each in heavy for size in each.sizes[1:2]):
             what = f"takes rows of {_text(whole)}, which the program keeps, through layers that nothing trains"
             found.setdefault(what, []).extend(read.ops[each].row for each in chain)
     return _longest(trace, found)
@@ -246,6 +255,24 @@ def _acts(read: _Ops, at: int) -> bool:
     """Whether a dropout or a batch norm is in training, by its operands; any other op acts as it is."""
     switched = "dropout" in read.ops[at].name or read.ops[at].name == "batch_norm"
     return not switched or _IN_TRAINING.fullmatch(read.plain[at]) is not None
+
+
+def update_in_passes(trace: HostTrace) -> TensorWork | None:
+    """An optimizer's update that goes over large parameters several times, op by op, where PyTorch has one op for it."""
+    calls, work = update_ranges(trace), computing_of(trace)
+    rows = work.rows[work.updates & work.outer]
+    if not len(calls) or not len(rows) or is_device_work(trace).any() or usual_size(trace, rows) <= FEW_NUMBERS:
+        return None
+    name = trace.name_of(int(calls[trace.events.duration_ps[calls].argmax()])).rpartition("#")[2]
+    ops, count = np.unique(trace.event_names(rows), return_counts=True)
+    passes = len(rows) / median(count)
+    if name.partition(".")[0] not in _FUSED or passes < _SEVERAL or any("_fused_" in trace.strings[int(op)] for op in ops):
+        return None
+    what = (
+        f"is {name}, which goes over each parameter {passes:.0f} times, op by op ({len(rows) / len(calls):,.0f} ops);"
+        " fused=True goes over it once"
+    )
+    return TensorWork(rows, 1.0 / passes, what)
 
 
 def _longest(trace: HostTrace, found: dict[str, list[int]]) -> TensorWork | None:

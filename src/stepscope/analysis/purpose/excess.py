@@ -17,7 +17,12 @@ from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
 )
-from stepscope.analysis.purpose.cheaper_ways import long_filters, part_of_order, rows_encoded_again
+from stepscope.analysis.purpose.cheaper_ways import (
+    long_filters,
+    part_of_order,
+    rows_encoded_again,
+    update_in_passes,
+)
 from stepscope.analysis.purpose.compiled import (
     compiled_measures,
     compiled_one_hots,
@@ -40,7 +45,14 @@ from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.parts import part_without_layers
 from stepscope.analysis.purpose.products import compiled_empty, compiled_order
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
-from stepscope.analysis.purpose.tensors import ADDED, FINDERS, TensorWork, feeds_training, rows_that_generate
+from stepscope.analysis.purpose.tensors import (
+    ADDED,
+    FINDERS,
+    TensorWork,
+    feeds_training,
+    rows_that_generate,
+    with_backward,
+)
 from stepscope.analysis.purpose.transforms import KEPT, fast_length, largest_factor, slow_transforms
 from stepscope.analysis.purpose.values import tensors_are_known
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -70,7 +82,7 @@ from stepscope.vocabulary.traits import PurposeTrait
 DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
 EARLIER, PART = "earlier_steps", "part_without_layers"
 PADDING, TRANSFORM = "padding", "slow_transform"
-FILTER, PARTLY, ROWS_AGAIN = "long_filter", "partly_taken", "rows_encoded_again"
+FILTER, PARTLY, ROWS_AGAIN, UPDATE = "long_filter", "partly_taken", "rows_encoded_again", "update_in_passes"
 (
     PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
 ) = FINDERS  # fmt: skip
@@ -408,7 +420,7 @@ def _find_eager_rounds(trace: HostTrace) -> Excess | None:
 
 def _find_ordering(trace: HostTrace) -> Excess | None:
     """Where a few of the rows are taken, selecting these would do, which no recording shows."""
-    found = _find_costly(trace, ORDERS, _MOST_OF)
+    found = None if part_of_order(trace) else _find_costly(trace, ORDERS, _MOST_OF)  # which says more
     return found and Excess(
         found[0], 0.0,
         f"puts arrays in order ({found[1]}); where only some of the rows are taken, selecting these takes a fraction of"
@@ -420,7 +432,8 @@ def _find_ordering(trace: HostTrace) -> Excess | None:
 def _find_factoring(trace: HostTrace) -> Excess | None:
     """Of a decomposition, whether all of it is used is not recorded; one with a gradient is of what the steps change,
     and of a known tensor it is known whether it changes."""
-    found = None if tensors_are_known(trace) else _find_costly(trace, FACTORS, LARGE_SHARE / 100.0)
+    is_told = tensors_are_known(trace) or part_of_order(trace) is not None
+    found = None if is_told else _find_costly(trace, FACTORS, LARGE_SHARE / 100.0)
     if found is None or _has_gradient(trace, found[0]):
         return None
     return Excess(
@@ -437,13 +450,14 @@ def _find_inverse(trace: HostTrace) -> Excess | None:
     chosen = np.isin(op, [at for at, name in enumerate(names) if INVERTS.fullmatch(name)])
     place, ops = framework_ops_of_events(trace, rows, trace.stat_strings(stat_names.HLO_OP, rows=rows))
     chosen |= np.array([any(map(INVERTS.fullmatch, compiled_functions(op))) for op in ops], np.bool_)[place]
-    if own_ps[chosen].sum() < LARGE_SHARE / 100.0 * own_ps.sum():
-        return None
     rows = rows[chosen]
     if not _has_gradient(trace, rows):
         return None
+    whole = with_backward(trace, rows)  # which multiplies with the inverse, and may take longer than that
+    if spans_of(trace, whole).total < LARGE_SHARE / 100.0 * observed_time(trace).total:
+        return None
     return Excess(
-        rows, 0.0,
+        whole, 0.0,
         "computes the inverse of a matrix; a solution with it, and its determinant, need one factorization",
         "all numbers of the inverse are used by themselves", asked_by=_frame(line_that_asks(trace, rows)),
     )  # fmt: skip
@@ -661,6 +675,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     FILTER: partial(_find_cheaper_way, long_filters, "the filter is short where it is not zero"),
     PARTLY: partial(_find_cheaper_way, part_of_order, "the rest of the result is used elsewhere"),
     ROWS_AGAIN: partial(_find_cheaper_way, rows_encoded_again, "the rows or the layers change, or memory is short"),
+    UPDATE: partial(_find_cheaper_way, update_in_passes, "the update needs what single ops do in between"),
     SET_UP: _find_set_up,
     PART: _find_part,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},

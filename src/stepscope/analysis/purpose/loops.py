@@ -139,7 +139,7 @@ def _is_summed(work: ProgramWork, row: int, place: int) -> bool:
 
 _MANY = 50  # ops per step: an unrolled model of some layers starts fewer in one loop; as for functions in `facts.lines`
 _TRAINS = 0.25  # of their time: what no backward pass follows is a function that could be left out; judgement
-_FEW_NUMBERS = 16_384  # 64 KB: computing with them takes about as long as starting an op, whatever recording adds
+FEW_NUMBERS = 16_384  # 64 KB: computing with them takes about as long as starting an op, whatever recording adds
 _MOST_OF = 0.5  # of the ops' time in those that do little more than start, or of a backward pass; by the word
 
 
@@ -178,7 +178,7 @@ def _find_eager_rounds(trace: HostTrace) -> EagerRounds | None:
             continue
         inside = ops.asked_in(loop.spans)
         own, ps = ops.rows[inside & ~ops.is_backward], int(ops.ps[inside].sum())
-        is_short = tiny_share(trace, own) >= _MOST_OF or usual_size(trace, own) <= _FEW_NUMBERS
+        is_short = tiny_share(trace, own) >= _MOST_OF or usual_size(trace, own) <= FEW_NUMBERS
         if ops.ps[inside & trains].sum() < _TRAINS * ps or ps < max(least, best_ps + 1):
             continue
         if len(own) < _MANY * steps or not is_short:

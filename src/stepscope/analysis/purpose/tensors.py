@@ -160,7 +160,7 @@ def _traced(trace: HostTrace) -> _Traced:
     return trace.derived("ops with sizes", _read)
 
 
-def _add_backward(trace: HostTrace, rows: I64) -> I64:
+def with_backward(trace: HostTrace, rows: I64) -> I64:
     """Forward ops and the runs of autograd's nodes that belong to them and to what lies inside: rows of events."""
     work = computing_of(trace)
     numbers = distinct(work.number[inside_any(trace, work.rows, rows) & work.learned])
@@ -172,7 +172,7 @@ def _largest(trace: HostTrace, found: dict[str, tuple[list[int], float]]) -> Ten
     """Of what was found, by its words, that which takes longest in all steps."""
     equal = _traced(trace).equal
     works = [
-        TensorWork(_add_backward(trace, distinct(np.concatenate([equal[row] for row in rows]))), kept, what)
+        TensorWork(with_backward(trace, distinct(np.concatenate([equal[row] for row in rows]))), kept, what)
         for what, (rows, kept) in found.items()
     ]
     return max(works, key=lambda each: int(trace.events.duration_ps[each.rows].sum()), default=None)
@@ -616,7 +616,7 @@ def alike_with_backward(trace: HostTrace, rows: list[int]) -> I64:
     rows of events."""
     equal = _traced(trace).equal
     like = [equal[row] for row in rows]
-    return _add_backward(trace, distinct(np.concatenate(like))) if like else np.empty(0, np.int64)
+    return with_backward(trace, distinct(np.concatenate(like))) if like else np.empty(0, np.int64)
 
 
 def _same_in_all_steps(trace: HostTrace, rows: list[int]) -> list[bool]:

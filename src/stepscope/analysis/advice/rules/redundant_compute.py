@@ -14,6 +14,7 @@ from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.advice.rules.memory import describe_room
 from stepscope.analysis.advice.rules.words import ONCE, RARELY, SKIP, WORDS_OF_CLASS
 from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_programs
+from stepscope.analysis.purpose.cheaper_ways import COLUMN_TIMES_ROW, DECOMPOSES
 from stepscope.analysis.purpose.excess import (
     AFTER,
     CHECKS,
@@ -48,6 +49,7 @@ from stepscope.analysis.purpose.excess import (
     ROWS_AGAIN,
     TRANSFORM,
     UNUSED,
+    UPDATE,
     ExcessFact,
 )
 from stepscope.analysis.purpose.tensors import ADDED
@@ -59,6 +61,8 @@ _MOST_OF = 0.5  # of that work
 _NOTHING = (0, "", 0.0, None)
 _WITHOUT_BACKWARD = "runs without a backward pass"
 _IF_USED = "ignore this if the update uses the result, as that of a teacher or of a target network"
+
+_USUAL_UPDATE = 45.0  # percent of the step: up to so much an update in passes is of programs that are as they should be
 
 _FIXED = "if it computes the same in each step, such as fixed targets: once, before the loop, and keep the result"
 _ONCE_OR_RARELY = "Compute what has no backward pass once or rarely, where the step allows it"
@@ -209,6 +213,8 @@ class _Excess(NamedTuple):
         if excess is None or (self.change in (MEASURES, AFTER) and _is_for_training(context, excess.step_ps)):
             return None
         percent = context.percent(excess.step_ps / MS)
+        if self.change == UPDATE and percent < _USUAL_UPDATE:
+            return None  # as of most programs with large layers and small batches: a remark, see `act_on_update`
         name, file, line = place_of(excess.asked_by)
         by = (f"{file}:{line}" if name.startswith("<") else f"{name} ({file}:{line})") if file else ""
         return Finding(
@@ -228,6 +234,9 @@ class _Excess(NamedTuple):
 
     def _act_on(self, context: Context, excess: ExcessFact, by: str) -> tuple[str, ...] | None:
         """What to do, where it is more than is so for all of its kind."""
+        if self.change in (FILTER, PARTLY):
+            is_second = COLUMN_TIMES_ROW in excess.fact or excess.fact.startswith(DECOMPOSES)
+            return actions_for(context.framework, self.actions)[is_second:][:1]
         if self.change in (EQUAL, CONSTANT):
             return _name_op(context, self.actions, excess.fact)
         if self.change == ORDER and ADDED in excess.fact:
@@ -572,12 +581,29 @@ _TAKE_PART: Actions = {
         " by its norm), or torch.svd_lowrank and torch.lobpcg for a few",
     ),
 }
+_ONE_PASS_UPDATE: Actions = {
+    "": (
+        "torch.optim.AdamW(..., fused=True), and so for Adam, SGD and Adagrad: one op goes over each parameter once",
+        "or update more rarely: larger batches, or gradients of several batches added up",
+    ),
+}
 _KEEP_ROWS: Actions = {
     "": (
         "compute it for all rows once, before the loop, under torch.no_grad() and in batches, keep the result, and take"
         " the rows of that: features = encode(data), then features[rows]",
     ),
 }
+
+
+
+def act_on_update(context: Context) -> tuple[str, ...]:
+    """What to do about an update in several passes that is a usual part of the step, beside that nothing stands out."""
+    excess = next((each for each in context.excesses if each.kind == UPDATE), None)
+    if excess is None:
+        return ()
+    percent = context.percent(excess.step_ps / MS)
+    return (f"{percent:.0f} % of the step {excess.fact}: {_ONE_PASS_UPDATE[''][0].partition(':')[0]}",)
+
 
 _EXCESSES = (
     _Excess(
@@ -660,6 +686,7 @@ _EXCESSES = (
         PARTLY, "partly-taken", "what is not taken", "Select what is taken, instead of ordering or decomposing all",
         _TAKE_PART, unknown="it does not show how long selecting takes",
     ),
+    _Excess(UPDATE, "update-in-passes", "the passes but one", "Update each parameter in one pass", _ONE_PASS_UPDATE),
     _Excess(ROWS_AGAIN, "rows-encoded-again", "those layers", "Compute what never changes for a row once", _KEEP_ROWS),
     _Excess(
         MEASURES, "measures", "running the model again for a metric",

@@ -59,6 +59,8 @@ PATTERNS: dict[tuple[str, str], str] = {
     ("input/pipeline_advice.py", r"V\d+$"): "the same",
     ("input/pipeline_advice.py", "*"): "the same",
     ("input/pipeline_advice.py", "Interleave|FlatMap|WeightedFlatMap"): "the same",
+    ("purpose/cheaper_ways.py", r'"(-?\d+)"'): "takes a stat apart: operands that are numbers",
+    ("purpose/cheaper_ways.py", r'"\[([\d, ]*)\]"'): "the same",
     (
         "purpose/sizes.py",
         r"\[((?:\d{1,15}(?:,\d{1,15})*)?)\]",

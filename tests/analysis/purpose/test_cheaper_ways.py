@@ -25,7 +25,9 @@ def _op(name: str, *sizes: str, plain: tuple[str, ...] = ()) -> Sort:
 def _found(picture: str, **sorts: Sort) -> list[tuple[str, float]]:
     """The kinds of excess in a picture, of those that this is about, and their time in ms."""
     trace: HostTrace = draw(picture, {"B": _BACKWARD, **sorts})
-    return [(each.kind, each.ps / MS) for each in excesses_of(trace) if each.kind in (FILTER, PARTLY, ROWS_AGAIN, UPDATE)]
+    return [
+        (each.kind, each.ps / MS) for each in excesses_of(trace) if each.kind in (FILTER, PARTLY, ROWS_AGAIN, UPDATE)
+    ]
 
 
 _ONE = """

@@ -183,7 +183,7 @@ def test_an_inverse_with_a_gradient_is_another_one_in_each_step() -> None:
     """
     sorts = {"i": _op("aten::linalg_inv", "300,300"), "f": _op("aten::linear", "8,4", "4,4")}
 
-    assert _excess(picture, **sorts) == [("inverse", 5.0, 0.0)]
+    assert _excess(picture, **sorts) == [("inverse", 10.0, 0.0)]
 
 
 def test_what_is_found_in_one_of_equal_steps_counts_in_all_of_them() -> None:

@@ -1,9 +1,9 @@
 """Ops of PyTorch of which the sizes show that another way costs a fraction.
 
-    conv1d [16,1,17999]x[1,1,2000]                     a filter of 2,000 numbers: Fourier transforms multiply less
-    argsort [8,24576] -> argsort [8,24576] -> lt       ranks that are compared: a threshold needs no order
-    svdvals [300,300] -> select [300]                  one of 300 values
-    index [128,3,96,96] -> conv2d [16,3,96,96]x...     rows that the program keeps, through layers that nothing trains
+conv1d [16,1,17999]x[1,1,2000]                     a filter of 2,000 numbers: Fourier transforms multiply less
+argsort [8,24576] -> argsort [8,24576] -> lt       ranks that are compared: a threshold needs no order
+svdvals [300,300] -> select [300]                  one of 300 values
+index [128,3,96,96] -> conv2d [16,3,96,96]x...     rows that the program keeps, through layers that nothing trains
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # of which PyTorch has a fused for
 _SEVERAL = 3  # passes: with fewer, one saves little
 _NUMBERS = Pattern(r'"(-?\d+)"')
 _LIST = Pattern(r'"\[([\d, ]*)\]"')
-_IN_TRAINING = Pattern(r'.*"True".*')
 
 
 @dataclass(frozen=True)
@@ -141,7 +140,9 @@ def _part_of_sorted(read: _Ops, at: int) -> tuple[str, list[int]]:
     after = list(_after(read, at))
     # The order of an order is the rank of each: who compares that selects by a threshold.
     again = next((each for each, other in after if _is_alike(other, op)), None)
-    if again is not None and any(COMPARES.fullmatch(each.name) and whole in each.sizes for _, each in _after(read, again)):
+    if again is not None and any(
+        COMPARES.fullmatch(each.name) and whole in each.sizes for _, each in _after(read, again)
+    ):
         what = f"puts {_text(whole)} in order (`{op.name}`) and takes the rank of each, which is only compared"
         return what, [*rows, read.ops[again].row]
     for place, other in after:
@@ -174,7 +175,9 @@ def _part_of_values(read: _Ops, at: int) -> tuple[str, list[int]]:
         if values not in other.sizes or VIEWS.fullmatch(other.name):
             continue
         if other.name == "select" and values[-1] >= _FEWEST_VALUES:
-            return f"{DECOMPOSES}{_text(_first(op))} (`{op.name}`), and takes one of its {values[-1]:,} values", [op.row]
+            return f"{DECOMPOSES}{_text(_first(op))} (`{op.name}`), and takes one of its {values[-1]:,} values", [
+                op.row
+            ]
         return "", []
     return "", []
 
@@ -194,7 +197,9 @@ def rows_encoded_again(trace: HostTrace) -> TensorWork | None:
     if only is None or read is None:
         return None
     work = computing_of(trace)
-    alone = np.isin(np.array([op.row for op in read.ops], np.int64), work.rows[only.every & ~only.measures & ~only.late])
+    alone = np.isin(
+        np.array([op.row for op in read.ops], np.int64), work.rows[only.every & ~only.measures & ~only.late]
+    )
     kept, weights, found = _sizes_kept(read), _trained_weights(read), dict[str, list[int]]()
     for at, op in enumerate(read.ops):
         whole = _first(op)
@@ -254,7 +259,7 @@ def _chain_of_rows(read: _Ops, alone: Mask, at: int, whole: Size) -> Iterator[in
 def _acts(read: _Ops, at: int) -> bool:
     """Whether a dropout or a batch norm is in training, by its operands; any other op acts as it is."""
     switched = "dropout" in read.ops[at].name or read.ops[at].name == "batch_norm"
-    return not switched or _IN_TRAINING.fullmatch(read.plain[at]) is not None
+    return not switched or '"True"' in read.plain[at]
 
 
 def update_in_passes(trace: HostTrace) -> TensorWork | None:
@@ -266,7 +271,11 @@ def update_in_passes(trace: HostTrace) -> TensorWork | None:
     name = trace.name_of(int(calls[trace.events.duration_ps[calls].argmax()])).rpartition("#")[2]
     ops, count = np.unique(trace.event_names(rows), return_counts=True)
     passes = len(rows) / median(count)
-    if name.partition(".")[0] not in _FUSED or passes < _SEVERAL or any("_fused_" in trace.strings[int(op)] for op in ops):
+    if (
+        name.partition(".")[0] not in _FUSED
+        or passes < _SEVERAL
+        or any("_fused_" in trace.strings[int(op)] for op in ops)
+    ):
         return None
     what = (
         f"is {name}, which goes over each parameter {passes:.0f} times, op by op ({len(rows) / len(calls):,.0f} ops);"

@@ -580,12 +580,13 @@ def _find_transform(trace: HostTrace) -> Excess | None:
     )  # fmt: skip
 
 
-def _find_cheaper_way(
-    find: Callable[[HostTrace], TensorWork | None], against: str, trace: HostTrace
-) -> Excess | None:
+def _find_cheaper_way(find: Callable[[HostTrace], TensorWork | None], against: str, trace: HostTrace) -> Excess | None:
     """Ops of which another way costs a fraction, where they are a large share of the steps."""
     found = find(trace)
-    if found is None or _elapsed_ps(trace, _outermost(trace, found.rows)) < LARGE_SHARE / 100.0 * observed_time(trace).total:
+    if (
+        found is None
+        or _elapsed_ps(trace, _outermost(trace, found.rows)) < LARGE_SHARE / 100.0 * observed_time(trace).total
+    ):
         return None
     return Excess(found.rows, found.kept, found.what, against, asked_by=_frame(line_that_asks(trace, found.rows)))
 

@@ -103,8 +103,10 @@ def _find_extra(context: Context) -> Finding | None:
 
 
 def _is_for_training(context: Context, ps: float) -> bool:
-    """Whether most of some computation is calls of the model whose result is trained on, such as what it draws."""
-    own = sum(line.own_ps for line in context.lines if line.calls_model and (line.feeds or line.is_needed))
+    """Whether most of some computation is for what is trained on: calls of the model, such as what it draws, or what
+    makes a batch; a whole model beside that is a teacher, whose loss may have no weight."""
+    used = [line for line in context.lines if line.feeds or (line.is_needed and line.calls_model)]
+    own = sum(line.own_ps for line in used if line.calls_model or line.models < _MOST_OF)
     return own >= _MOST_OF * ps > 0
 
 
@@ -593,7 +595,6 @@ _KEEP_ROWS: Actions = {
         " the rows of that: features = encode(data), then features[rows]",
     ),
 }
-
 
 
 def act_on_update(context: Context) -> tuple[str, ...]:

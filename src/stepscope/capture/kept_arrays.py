@@ -9,7 +9,8 @@ The program sees nothing of it.  No code of its own runs: what an object holds i
 No reference to an array outlasts the look, not even a weak one, which some functions of PyTorch refuse.
 
 Of large matrices a part of their memory is read, once, when a capture starts and lists them: a product goes over one
-that is nearly empty as if it were not.  Arrays on a device are left alone: reading them would make the program wait.
+that is nearly empty as if it were not.  The same is done with labels, of which a loss may ignore most.  Arrays on a
+device are left alone: reading them would make the program wait.
 """
 
 from __future__ import annotations
@@ -284,7 +285,7 @@ def _count_agings() -> int:
     return sum(int(generation["collections"]) for generation in gc.get_stats()[1:])
 
 
-# ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores -------------------------------------
+# ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores ------------------------------------
 
 EMPTY, IGNORED = "empty:", "ignored:"  # before the number of a kind of arrays in the facts of a capture
 _LARGE_MATRIX = 1 << 18  # bytes: a product with less takes no time worth a change
@@ -349,7 +350,9 @@ def _read_share(array: Any, size: int, width: int, wanted: bytes) -> int:
         return 0
     each = (size - _PIECE) // _PIECES // width * width
     whole = min(size, _PIECES * _PIECE)
-    places = [start + number * each for number in range(_PIECES)] if each >= _PIECE else range(start, start + whole, _PIECE)
+    places = (
+        [start + number * each for number in range(_PIECES)] if each >= _PIECE else range(start, start + whole, _PIECE)
+    )
     read = _read_memory(places)[:size]
     equal = sum(read[at : at + width] == wanted for at in range(0, len(read), width))
     return 1000 * equal * width // len(read) if read else 0

@@ -81,7 +81,7 @@ _RANKS = """
         (_op("sort", "900"), _op("slice", "900", plain=("", "0", "0", "90", "1")), _op("sum", "90"),
          [("partly_taken", 4.0)]),
         (_op("sort", "900"), _op("slice", "900", plain=("", "0", "0", "800", "1")), _op("sum", "800"), []),
-        (_op("randperm", "", plain=("900",)), _op("slice", "900", plain=("", "0", "", "90", "1")), _op("add", "90"), []),
+        (_op("randperm", "", plain=("900",)), _op("slice", "900", plain=("", "0", "", "9", "1")), _op("add", "9"), []),
         (_op("linalg_svdvals", "300,300"), _op("select", "300", "", ""), _op("mul", "", ""), [("partly_taken", 4.0)]),
         (_op("linalg_svdvals", "300,300"), _op("log", "300"), _op("select", "300", "", ""), []),
     ],

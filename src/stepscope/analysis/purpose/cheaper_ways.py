@@ -52,8 +52,8 @@ _LIST = Pattern(r'"\[([\d, ]*)\]"')
 
 @dataclass(frozen=True)
 class _Ops:
-    """The outermost forward ops of the steps that differ, with the text of the operands of each that are no tensors, and
-    which of them a backward pass follows."""
+    """The outermost forward ops of the steps that differ, with the text of the operands that are no tensors, and which
+    of them a backward pass follows."""
 
     ops: Sequence[TracedOp]
     plain: list[str]
@@ -263,7 +263,7 @@ def _acts(read: _Ops, at: int) -> bool:
 
 
 def update_in_passes(trace: HostTrace) -> TensorWork | None:
-    """An optimizer's update that goes over large parameters several times, op by op, where PyTorch has one op for it."""
+    """An optimizer's update that goes over large parameters several times, op by op; PyTorch has one op for it."""
     calls, work = update_ranges(trace), computing_of(trace)
     rows = work.rows[work.updates & work.outer]
     if not len(calls) or not len(rows) or is_device_work(trace).any() or usual_size(trace, rows) <= FEW_NUMBERS:

@@ -446,7 +446,7 @@ def _find_factoring(trace: HostTrace) -> Excess | None:
 
 def _find_inverse(trace: HostTrace) -> Excess | None:
     """An inverse that is written out and differentiated, so that it is another one in each step."""
-    rows, own_ps, op, names = trace.derived("what is computed by op", _ops_computed)
+    rows, _, op, names = trace.derived("what is computed by op", _ops_computed)
     chosen = np.isin(op, [at for at, name in enumerate(names) if INVERTS.fullmatch(name)])
     place, ops = framework_ops_of_events(trace, rows, trace.stat_strings(stat_names.HLO_OP, rows=rows))
     chosen |= np.array([any(map(INVERTS.fullmatch, compiled_functions(op))) for op in ops], np.bool_)[place]

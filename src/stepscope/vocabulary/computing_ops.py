@@ -49,6 +49,7 @@ PER_ELEMENT: dict[str, tuple[int, int, int]] = {
 }
 THREE_OPERANDS = Pattern(r"(?:clamp|where|masked_fill|addcmul|addcdiv|lerp)_?")
 ORDERS = Pattern(r"(?:arg)?sort|stable_sort|top_?k(?:v2)?|_?unique\w*|randperm|multinomial", re.IGNORECASE)
+ORDERS_ALL = Pattern(r"(?:arg)?sort|stable_sort|randperm")  # and gives all of them
 COMPARES = Pattern(r"(?:eq|ne|lt|le|gt|ge|logical_\w+|Greater\w*|Less\w*|\w*Equal|Logical\w+)_?")
 # What torch's ops do with a tensor's rows: take some, repeat them, look at them in another way, treat each by itself.
 PICKS = Pattern(r"select|slice|narrow|index|index_select|gather|masked_select|take_along_dim")

@@ -29,6 +29,7 @@ from stepscope.vocabulary.computing_ops import (
     DRAWS,
     FACTORS,
     KEEPS_ROWS,
+    ORDERS_ALL,
     PICKS,
     VIEWS,
     multiplies,
@@ -43,7 +44,6 @@ _LONG = 64  # numbers of a filter: of fewer a convolution is the fast way
 # A transform of n numbers takes about 2.5 n log2 n multiplications, and libraries reach about a quarter of the speed
 # at which they convolve: measured on one core, 2,000 numbers over 16 rows of 16,000: 287 ms, by transforms 6 ms.
 _OF_TRANSFORM, _SLOWER = 2.5, 4.0
-_ORDERS_ALL = Pattern(r"(?:arg)?sort|stable_sort|randperm")
 _FUSED = ("Adam", "AdamW", "SGD", "Adagrad")  # of which PyTorch has a fused form on a processor
 _SEVERAL = 3  # passes: with fewer, one saves little
 _NUMBERS = Pattern(r'"(-?\d+)"')
@@ -123,7 +123,7 @@ def part_of_order(trace: HostTrace) -> TensorWork | None:
 def _find_part(trace: HostTrace) -> TensorWork | None:
     read, found = _read_once(trace), dict[str, list[int]]()
     for at, op in enumerate(read.ops):
-        if _ORDERS_ALL.fullmatch(op.name):
+        if ORDERS_ALL.fullmatch(op.name):
             what, rows = _part_of_sorted(read, at)
         elif FACTORS.fullmatch(op.name) and len(_first(op)) > 1:
             what, rows = _part_of_values(read, at)

@@ -28,6 +28,7 @@ export function App() {
     return () => document.removeEventListener("visibilitychange", look);
   }, []);
   useKeys(pageKeys(), [questions.value]);
+  useKeys(SEARCH, []); // once: a filter or a search of the page itself comes later, and comes first
   const tool = route.value.tool;
   const title = currentView.value?.heading ?? currentView.value?.label ?? toolEntry(tool)?.heading ?? tool;
   const name = sessionInfo.value && titleOf(sessionInfo.value);
@@ -78,6 +79,15 @@ function focusMain(event: Event): void {
   event.preventDefault();
   document.getElementById("main")?.focus();
 }
+
+const SEARCH: readonly Binding[] = [
+  {
+    keys: "/",
+    does: "Go to anything, where the page has no filter",
+    group: "Page",
+    run: () => (paletteOpen.value = true),
+  },
+];
 
 function pageKeys(): Binding[] {
   const open = (view: View) => () => go(toTool(route.value, view.tool, view.by ? { by: view.by } : {}));

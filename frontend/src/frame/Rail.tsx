@@ -3,7 +3,7 @@ import { signal } from "@preact/signals";
 import { linkTo, route } from "../router";
 import { sessions } from "../session";
 import { remember, remembered } from "../storage";
-import { currentQuestion, type OpenQuestion, questions, toolEntry } from "../tools";
+import { currentQuestion, questions, toolEntry } from "../tools";
 import { hint } from "../ui/hint";
 import { Icon } from "../ui/icons";
 
@@ -39,7 +39,7 @@ export function Rail() {
               {...(question.missing ? { "aria-disabled": true } : {})}
               {...hint(
                 question.label,
-                question.missing ?? summaryOf(question),
+                question.missing ?? toolEntry(question.views[0]?.tool ?? "")?.summary ?? "",
                 question.key ? `g then ${question.key}` : "",
               )}
             >
@@ -63,9 +63,4 @@ export function Rail() {
       </ul>
     </nav>
   );
-}
-
-/** What its first view shows. */
-function summaryOf(question: OpenQuestion): string {
-  return toolEntry(question.views[0]?.tool ?? "")?.summary ?? "";
 }

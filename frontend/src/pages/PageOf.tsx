@@ -6,12 +6,12 @@ import { linkTo } from "../router";
 import type { ToolName } from "../sections";
 import { isReady, session, sessionError, sessionId, sessions } from "../session";
 import { toolEntry, tools } from "../tools";
-import { Code, Empty, Failed, Loading, sentence } from "../ui/basics";
+import { Failed, Loading } from "../ui/basics";
 import { PAGES, VIEWS } from "./map";
 import { NoSessions, Opening } from "./shared/Opening";
 import { PageHead } from "./shared/PageHead";
 import { Sections } from "./shared/sections";
-import { ToolPage } from "./shared/ToolPage";
+import { Missing, ToolPage } from "./shared/ToolPage";
 import SummaryPage from "./summary/SummaryPage";
 
 /** Stands in for a page whose code could not be fetched, because the server has ended or has another version. */
@@ -85,7 +85,13 @@ export function PageOf({ tool }: { tool: string }) {
         name={(name) => toolEntry(name)?.heading ?? name}
       />
     );
-  if (entry.missing) return <Explained tool={tool} missing={entry.missing} />;
+  if (entry.missing)
+    return (
+      <>
+        <PageHead tool={tool} />
+        <Missing text={entry.missing} />
+      </>
+    );
   const Page = COMPONENTS[tool];
   if (!Page) return <View key={tool} tool={tool as ToolName} />;
   return (
@@ -124,24 +130,5 @@ function View({ tool }: { tool: ToolName }) {
         )
       }
     </ToolPage>
-  );
-}
-
-/** The page of a tool without data in this profile: what is missing, and how to record it. */
-function Explained({ tool, missing }: { tool: string; missing: string }) {
-  return (
-    <>
-      <PageHead tool={tool} />
-      <Empty title="This profile has no data for this page">
-        <p>
-          <Code text={sentence(missing)} />
-        </p>
-        <p>
-          <a class="button" href={linkTo("overview")}>
-            Back to the summary
-          </a>
-        </p>
-      </Empty>
-    </>
   );
 }

@@ -37,7 +37,7 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
   const report = overview.state === "ready" ? overview.data.report : null;
   const parts: Part[] = [
     ...(report?.account ?? [])
-      .filter((cause) => cause.cause !== "unknown" && Number(cause.percent) >= LEAST_PERCENT)
+      .filter((cause) => Number(cause.percent) >= LEAST_PERCENT)
       .map((cause) => ({
         name: cause.cause,
         label: termText(cause.cause),
@@ -74,13 +74,14 @@ export default function WhatIf({ onClose }: { onClose: () => void }) {
 const partName = (text: string) => middleCut(/^void |<.*>/.test(text) ? shortKernel(text) : text.replace(/#.*/, ""));
 
 function PartRow({ part, share, setShare }: { part: Part; share: number; setShare: (share: number) => void }) {
+  const isKnown = part.name !== "unknown";
   return (
     <li>
       <label>
         <span class="whatif-name list breaks">
           <strong>{part.label}</strong>
           <span class="muted" title={part.note}>
-            {part.note}
+            {isKnown ? part.note : `${part.note}; nothing recorded says what it is, so it stays`}
           </span>
         </span>
         <input
@@ -89,6 +90,7 @@ function PartRow({ part, share, setShare }: { part: Part; share: number; setShar
           max={WHOLE}
           step={5}
           value={share}
+          disabled={!isKnown}
           aria-valuetext={`${share} % of its time stays`}
           onInput={(event) => setShare(Number(event.currentTarget.value))}
         />

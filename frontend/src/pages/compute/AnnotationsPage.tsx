@@ -73,12 +73,11 @@ function rangeSentences([first, second]: readonly Range[], onDevice: boolean): r
   const whole = fact("steps_source") === "none" ? "capture" : "steps";
   const [name, total] = [middleCut(shortRange(String(first.name))), Number(first.total_ms)];
   const share = first.step_percent ?? 0;
-  const device = Number(first.device_ms ?? 0);
-  const inner = second && Number(second.device_ms) > 0 ? second : null;
-  const beside = inner
-    ? `, ${duration(Number(inner.device_ms))} for \`${middleCut(shortRange(String(inner.name)))}\``
-    : "";
-  if (onDevice) return [`Devices work ${duration(device)} for \`${name}\`${beside}`];
+  if (onDevice) {
+    const works = (row: Range) =>
+      `${duration(Number(row.device_ms))} for \`${middleCut(shortRange(String(row.name)))}\``;
+    return [`Devices work ${[first, ...(second ? [second] : [])].map(works).join(", ")}`];
+  }
   if (!share) return [`\`${name}\` takes ${duration(total)}`];
   if (share < TELLING_PERCENT)
     return [

@@ -53,13 +53,14 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       }))}
     />
   );
+  const hasCause = (tableOf(sections, "causes").columns?.cause ?? []).some((cause) => cause !== "unknown");
   const barsNote = "communication is exposed where no computation overlaps it";
   return (
     <>
       <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]}>
         <WhatToDo />
       </Findings>
-      <IfRows sections={sections} ids={["missing", ...(hasKnownCause(sections) ? (["causes"] as const) : [])]} />
+      <IfRows sections={sections} ids={hasCause ? ["missing", "causes"] : ["missing"]} />
       {hasSteps ? (
         <StepsByRank sections={sections} report={report} />
       ) : (
@@ -96,11 +97,6 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       )}
     </>
   );
-}
-
-/** Whether any cause is known of what ranks differ in: the sentence above says that none is. */
-function hasKnownCause(sections: Sections<"distributed">): boolean {
-  return (tableOf(sections, "causes").columns?.cause ?? []).some((cause) => cause !== "unknown");
 }
 
 interface SomeTables {

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { address, type Report, type ToolAnswer, toolAddress, useResource } from "../../api";
 import { placesText } from "../../format";
+import { linkTo } from "../../router";
 import type { ReportOf, ToolName } from "../../sections";
 import { answerAddress, chosenPart, config, host, otherId, session, sessionId, steps } from "../../session";
 import { toolEntry } from "../../tools";
@@ -67,13 +68,19 @@ const WITHOUT_FINDINGS: readonly ToolName[] = [
   "memory-viewer",
 ];
 
-function Missing({ text }: { text: string }) {
+/** What a tool without data lacks, and how to record it. */
+export function Missing({ text }: { text: string }) {
   return (
     <Empty title={chosenPart() ? "The selection has no data for this page" : "This profile has no data for this page"}>
       <p>
         <Code text={sentence(text)} />
       </p>
       {chosenPart() && <p>{chosenPart()}</p>}
+      <p>
+        <a class="button" href={linkTo("overview")}>
+          Back to the summary
+        </a>
+      </p>
     </Empty>
   );
 }

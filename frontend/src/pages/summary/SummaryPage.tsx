@@ -1,14 +1,14 @@
 /** The start page: why training is slow, what to change, the gain; then the evidence. */
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
-import type { Figures, TableSection, ToolAnswer } from "../../api";
+import type { Figures, ToolAnswer } from "../../api";
 import { partsOfCauses, partsOfRow } from "../../design/causes";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
 import { frameworkName } from "../../frame/SessionPicker";
 import { linkTo } from "../../router";
-import { type FiguresOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
 import { Card, Code, FigureRow, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { AdviceCard, isMachineBusy } from "../advice/AdviceCard";
@@ -74,19 +74,21 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
   const figures = report.steps_source === "none" ? [] : stepFigures(report);
   const topOps = tableOf(sections, "top_ops");
   const look = palette.value;
+  const account = tableOf(sections, "step_account");
   const types = useMemo(() => tellingTypes(report, topOps), [report, topOps]);
   // They are those of the devices, where any device worked.
   const where = Number(figuresOf(sections, "placement").values.device_op_percent ?? 0) > 0 ? "device" : "host";
+  const actions = !pictures && <a href={linkTo("op-stats")}>All ops</a>;
   return (
     <>
       {report.account_step && (
         <TableCard
-          section={tableOf(sections, "step_account")}
+          section={account}
           id="account"
           heading={`What ${wholeWords(report)} waits for`}
           note={medianNote(report)}
           actions={!pictures && <WhatIfButton />}
-          columns={fieldsWithout(tableOf(sections, "step_account"), HOW_KNOWN)}
+          columns={account.fields.flatMap(({ name, role }) => (role === "meaning" || isHowKnown(name) ? [] : [name]))}
           plain
           height="all"
           markOn="cause"
@@ -109,9 +111,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
           id="types"
           heading="Top op types by self time"
           note={[`no single op takes ${TELLING_PERCENT} % of it`, ofAllDevices()].filter(Boolean).join("; ")}
-          plain
-          height="all"
-          actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
+          {...{ plain: true, height: "all", actions }}
           links={(row) => [
             {
               label: "Show its ops",
@@ -129,9 +129,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
           id="top"
           heading="Top ops by self time"
           note={ofAllDevices()}
-          plain
-          height="all"
-          actions={!pictures && <a href={linkTo("op-stats")}>All ops</a>}
+          {...{ plain: true, height: "all", actions }}
           mark={(row) =>
             CATEGORY_COLOUR[
               categoryOfOp(String(report.top_ops[row]?.category ?? ""), String(report.top_ops[row]?.name ?? ""), where)
@@ -144,11 +142,7 @@ function StepCards({ report, sections, pictures }: SummaryProps) {
 }
 
 /** How causes are known belongs to whom it concerns: the table's choice of columns has it, and Trust sums it up. */
-const HOW_KNOWN = ["recorded_percent", "inferred_percent", "not_recorded_percent"];
-
-function fieldsWithout({ fields }: TableSection, hidden: readonly string[]): string[] {
-  return fields.filter(({ name, role }) => role !== "meaning" && !hidden.includes(name)).map(({ name }) => name);
-}
+const isHowKnown = (name: string) => /^(?:recorded|inferred|not_recorded)_percent$/.test(name);
 
 /** Which step the account is of. */
 function medianNote(report: OverviewReport): string {
@@ -156,7 +150,8 @@ function medianNote(report: OverviewReport): string {
   if (!step || report.steps_source === "none") return "";
   const host = report.hosts.length > 1 ? ` on ${step.host}` : "";
   const others = step.median_of < Number(report.step_time_ms.count) ? ` of the ${report.step_time_ms.count}` : "";
-  const ofMany = step.median_of > 1 || others ? `the median of ${step.median_of}${others}` : "the only one";
+  const middle = step.median_of === 2 ? "the shorter" : "the median"; // of two neither is in the middle
+  const ofMany = step.median_of > 1 || others ? `${middle} of ${step.median_of}${others}` : "the only one";
   const which = step.is_median ? ofMany : "as half of the time is in steps that long";
   return `step ${step.step}${host}, ${which}, to the start of the next`;
 }
@@ -413,11 +408,6 @@ function AdviceCards({ report, pictures }: Pick<SummaryProps, "report" | "pictur
   );
 }
 
-/** The framework with its own spelling: `pytorch` as PyTorch. */
-function withName(section: FiguresOf<"overview", "environment">): FiguresOf<"overview", "environment"> {
-  return { ...section, values: { ...section.values, framework: frameworkName(section.values.framework) || null } };
-}
-
 const OF_DEVICES: readonly string[] = ["device_count", "devices_used"];
 
 /** The figures that this kind of recording has. */
@@ -426,7 +416,9 @@ function known(section: Figures): string[] {
 }
 
 function EnvironmentCard({ sections }: { sections: Sections<"overview"> }) {
-  const environment = withName(figuresOf(sections, "environment"));
+  const found = figuresOf(sections, "environment");
+  const framework = frameworkName(found.values.framework) || null; // in its own spelling: `pytorch` as PyTorch
+  const environment = { ...found, values: { ...found.values, framework } };
   const placement = figuresOf(sections, "placement");
   const hasDevices = environment?.values.device_count !== 0;
   return (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import importlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -45,6 +44,9 @@ _LARGE_FILE_BYTES = 8 << 20
 _WORTH_A_THREAD = 100_000  # events
 
 _LEAN = "lean"
+
+_TRUST = "trust"  # the tool whose finding is a line of every report
+_WRITER = "msgspec"
 
 
 @dataclass(frozen=True)
@@ -174,10 +176,11 @@ class HostWork:
     def _make_partial(
         self, tool: Tool, file: HostFile, read: Callable[[HostFile, ArrayPool], HostTrace], within_steps: bool = False
     ) -> Any:
-        reader = file.format.reader.partition(":")[0]  # imported first, since decoding waits for it
+        # The reader comes first, since decoding waits for it; last, while the trace is made, what the end needs.
+        modules = (file.format.reader.partition(":")[0], tool.module, tool_named(_TRUST).module, _WRITER)
         pool = ArrayPool()
         with collecting_later():
-            with importing(reader, tool.module):
+            with importing(*modules):
                 trace = read(file, pool)
             self._progress(f"analysing {file.host} ({len(trace.events):,} events)")
             with pool:
@@ -301,15 +304,14 @@ class HostWork:
 
 
 def _analyse(tool: Tool, trace: HostTrace) -> Any:
-    """A host's part of a report.  A second core computes what the tool needs late, then what every report needs, and
-    imports what writes it.  What every report needs rests on the account of the steps, with which many tools begin: so
-    that core begins with what the account needs late, and a tool that is done before helps with the rest."""
+    """A host's part of a report.  A second core computes what the tool needs late, then what every report needs.  That
+    rests on the account of the steps, with which many tools begin: so that core begins with what the account needs
+    late, and a tool that is done before helps with the rest."""
     if len(trace.events) < _WORTH_A_THREAD or usable_cores() == 1:
         return tool.partial(trace)
-    trust = tool_named("trust")
-    writer = functools.partial(importlib.import_module, "msgspec")
+    trust = tool_named(_TRUST)
     ahead = [functools.partial(each.compute_ahead, trace) for each in (tool, trust)]
-    with computing(*ahead, lambda: trust.partial(trace), writer):
+    with computing(*ahead, lambda: trust.partial(trace)):
         found = tool.partial(trace)
         trust.partial(trace)
         return found

@@ -150,7 +150,8 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     if outside is None:
         return list(kept), verdict
     holds = f"`{shorten_op(outside.name)}` holds most of it" if outside.name else "nothing there says what runs"
-    longest = f"{duration_text(outside.longest_ps / MS)} of the recording lie {outside.where}; {holds}"
+    stretch, whole = (duration_text(ps / MS) for ps in (outside.longest_ps, outside.whole_ps))
+    longest = f"{stretch} of {whole} lie {outside.where}; {holds}"
     label = verdict.sentence.partition(": ")[0]
     label = "not known" if label == "unknown" else label
     sentence = f"{outside.percent:.0f} % of the recording lies {outside.where}: the steps themselves are {label}"

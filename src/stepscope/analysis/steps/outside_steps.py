@@ -39,7 +39,7 @@ class OutsideSteps:
     Attributes:
         percent: of the recording; where: in words, such as `before the first step`; of its longest stretch if that is
             most of the recording.
-        longest_ps: the longest stretch of it.
+        longest_ps: the longest stretch of it; whole_ps: the recording without the recorder's own time.
         name: the innermost range or call on the loop's thread that holds most of that stretch and no usual step; empty
             where none was recorded.
     """
@@ -47,6 +47,7 @@ class OutsideSteps:
     percent: float
     where: str
     longest_ps: int
+    whole_ps: int
     name: str
 
 
@@ -79,7 +80,7 @@ def _find_outside(trace: HostTrace) -> OutsideSteps | None:
     is_one = high - low > _MOST * whole.total
     percent = 100.0 * (high - low if is_one else rest.total) / whole.total
     where = _say_where(trace, counted, low, high) if is_one else "outside the steps"
-    return OutsideSteps(percent, where, high - low, _holder(trace, low, high))
+    return OutsideSteps(percent, where, high - low, whole.total, _holder(trace, low, high))
 
 
 def _counted(trace: HostTrace) -> I64:

@@ -16,6 +16,7 @@ from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.advice import advise
 from stepscope.analysis.advice.rules.lines import is_model, is_needed, kind_of, percent_of_account
+from stepscope.analysis.advice.rules.waiting import act_on_input
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of, usual_rows
 from stepscope.analysis.facts.work import OpShare, WorkFacts, training_program
@@ -155,6 +156,15 @@ def test_what_goes_over_far_more_rows_than_the_step_trains_on_is_said_though_its
 
     needed = [is_needed(context, replace(draws, goes_over=rows)) for rows in (0, 64, 6_400)]  # type: ignore[arg-type]
     assert needed == [True, True, False]
+
+
+def test_what_draws_numbers_is_not_done_once_and_kept() -> None:
+    context = replace(context_of(draw("host main | M0--------M1--------", SORTS)), framework="pytorch")
+
+    kept, anew = (act_on_input(context, "input_python", (), draws=draws) for draws in (False, True))
+    assert [each for each in kept if each not in anew] == [
+        "do the work of __getitem__ once, before training, and store tensors"
+    ]
 
 
 def test_rows_that_ops_go_over_are_those_that_take_half_of_their_time() -> None:

@@ -36,6 +36,12 @@ class Beside(str):
     __slots__ = ()
 
 
+class Once(str):
+    """An action that keeps the result of work, which helps where that is the same each time."""
+
+    __slots__ = ()
+
+
 class ForTraining(str):
     """An action on the backward pass, the update or the batches of a program that trains."""
 

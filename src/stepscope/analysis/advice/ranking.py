@@ -708,15 +708,16 @@ def _yields(one: Candidate, other: Candidate) -> bool:
 
 def _certain_ms(advice: Advice) -> float:
     """The gain at the lower end of its range; of an unknown gain, the time that the advice is about.  Half of it for
-    Python whose gain is unknown, or that lies in no file that a person can edit: it still takes time once it is faster.
-    """
+    Python and for needless work whose gain is unknown, which still take time once they are faster, and for Python that
+    lies in no file that a person can edit."""
     if advice.step_time_ms is None or advice.certain_percent is None:
         gain = _gain_ms(advice)
     else:
         gain = advice.step_time_ms * advice.certain_percent / 100.0
+    is_python, is_unknown = advice.kind == "python_overhead", advice.predicted_step_time_ms is None
     has_place = advice.culprit is not None and advice.culprit.file is not None
-    is_vague = advice.predicted_step_time_ms is None or not has_place
-    return gain / 2 if advice.kind == "python_overhead" and is_vague else gain
+    is_vague = (is_unknown and (is_python or advice.change in _KNOWN)) or (is_python and not has_place)
+    return gain / 2 if is_vague else gain
 
 
 def _rank_key(advice: Advice) -> tuple[float, float, float, str]:

@@ -133,6 +133,7 @@ class LineFacts:
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
             steps. often_size: the largest operand of most calls of the first; None if not recorded.
         goes_over: the first side of what its ops work on, of those that take half of their time; 0 if not recorded.
+        draws: one of its ops draws random numbers.
     """
 
     name: str
@@ -168,6 +169,7 @@ class LineFacts:
     often: Sequence[OpShare] = ()
     often_size: Size | None = None
     goes_over: int = 0
+    draws: bool = False
 
     @property
     def key(self) -> str:
@@ -569,6 +571,7 @@ def _ops_in(trace: HostTrace, inside: I64) -> dict[str, Any]:
         "often_size": _usual_size(trace, inside, often[0]) if often else None,
         "goes_over": usual_rows(trace, inside),
         "of_parameters": ops_per_parameter(trace, inside),
+        "draws": bool(has_trait(trace, trace.events.type[inside], OpTrait.IS_RANDOM).any()),
     }
 
 

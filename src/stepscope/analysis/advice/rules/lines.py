@@ -263,7 +263,7 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     if kind.startswith("input"):
         from stepscope.analysis.advice.rules.waiting import act_on_input
 
-        return (*at_once, *act_on_input(context, kind, inside, is_of_framework=_starts_many(context, line)))
+        return (*at_once, *act_on_input(context, kind, inside, _starts_many(context, line), line.draws))
     if line.inside and inside:
         return inside
     if kind == "communication_bound":  # what else its rounds start is the lesser part

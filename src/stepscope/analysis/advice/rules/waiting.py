@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Beside, Named
+from stepscope.analysis.advice.actions import Beside, Named, Once
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
@@ -515,16 +515,21 @@ def _reader(context: Context) -> str:
     return "python" if plain and context.python_recorded else context.framework
 
 
-def act_on_input(context: Context, kind: str, inside: Sequence[str], is_of_framework: bool = False) -> tuple[str, ...]:
+def act_on_input(
+    context: Context, kind: str, inside: Sequence[str], is_of_framework: bool = False, draws: bool = False
+) -> tuple[str, ...]:
     """What to do about a function that makes the batch.
 
     Args:
         inside: what to do about the work in it; then what fits any input but fewer samples at once is not said.
         is_of_framework: it starts ops of the framework one by one, whose arrays in JAX belong to this process.
+        draws: it draws random numbers, so that its result is another one each time.
     """
     actions = actions_for(_reader(context), WORDS_OF_CLASS[kind].actions)
     if is_of_framework and context.framework == "jax":
         actions = tuple(each for each in actions if not isinstance(each, Beside))
+    if draws:
+        actions = tuple(each for each in actions if not isinstance(each, Once))
     return _put_inside(actions, inside)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stepscope.analysis.advice.actions import Beside
+from stepscope.analysis.advice.actions import Beside, Once
 from stepscope.analysis.advice.rule import Actions
 
 SKIP = "skip it if its result is not used: a loss with weight zero, a metric that nobody reads"
@@ -93,7 +93,7 @@ _INPUT: dict[str, Actions] = {
                 "spread the work of __getitem__ over processes: DataLoader(num_workers=4 or more,"
                 " persistent_workers=True)"
             ),
-            "do the work of __getitem__ once, before training, and store tensors",
+            Once("do the work of __getitem__ once, before training, and store tensors"),
             "process whole tensors in collate_fn instead of single samples in Python",
         ),
         "": (

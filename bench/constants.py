@@ -27,6 +27,7 @@ from stepscope.analysis.advice.ranking import Advised
 from stepscope.analysis.advice.registry import own_rules
 from stepscope.analysis.advice.rule import Rule
 from stepscope.analysis.overview.overview_tool import OverviewReport
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 
 PAGE = Path(__file__).resolve().parent / "CONSTANTS.md"
 _HEAD = """\
@@ -79,14 +80,17 @@ def _describe(number: Number, contexts: Sequence[Context], now: Sequence[str]) -
 
 
 def find_thresholds() -> Iterator[Number]:
-    """The share from which each rule applies."""
+    """The share from which rules apply: the one of nearly all of them, and those of the others."""
 
-    def advise_with(rule: Rule, context: Context, value: float) -> Advised:
-        changed = replace(rule, threshold_percent=value)
-        return ranking.advise(context, [changed if each is rule else each for each in own_rules()])
+    def advise_with(rules: list[Rule], context: Context, value: float) -> Advised:
+        changed = [replace(each, threshold_percent=value) if each in rules else each for each in own_rules()]
+        return ranking.advise(context, changed)
 
+    shared = [rule for rule in own_rules() if rule.threshold_percent == LEAST_PERCENT]
+    yield Number("rules", LEAST_PERCENT, partial(advise_with, shared))
     for rule in own_rules():
-        yield Number(f"rule {rule.id}", rule.threshold_percent, partial(advise_with, rule))
+        if rule not in shared:
+            yield Number(f"rule {rule.id}", rule.threshold_percent, partial(advise_with, [rule]))
 
 
 def find_constants() -> Iterator[Number]:

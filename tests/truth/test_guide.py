@@ -728,7 +728,7 @@ def test_decoding_that_a_device_waits_for_is_advice(kind, advised):
     rows = [op_row("host", "decode", kind, 80.0), op_row("host", "resize", "ResizeBilinear", 20.0)]
     context = seen(
         read=lambda _: SimpleNamespace(rows=rows), has_device=True, framework="tensorflow",
-        cause_ms=lambda *_: 50.0, percent=lambda ms: ms, input_threshold=lambda threshold: threshold,
+        cause_ms=lambda *_: 50.0, percent=lambda ms: ms,
     )  # fmt: skip
 
     assert (rule(context) is not None) is advised

@@ -97,8 +97,8 @@ def test_kernels_of_compiled_programs_want_larger_batches() -> None:
     assert first(trace) == ("launch.bound", "small_batch", None)
 
 
-@pytest.mark.parametrize(("length", "speaks"), [(205, True), (240, False)])
-def test_launches_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
+@pytest.mark.parametrize(("length", "speaks"), [(700, True), (780, False)])
+def test_launches_count_from_the_least_gain(length: int, speaks: bool) -> None:
     row = "k " * 22 + "k" * (length - 44)
 
     assert (first(two_steps("a" + "-" * (length - 1), row))[0] == "launch.bound") == speaks
@@ -229,8 +229,8 @@ def test_gaps_after_the_host_has_waited_for_the_device_are_the_price_of_waiting(
     assert first(trace) == ("device.sync", "host_sync", None)
 
 
-@pytest.mark.parametrize(("length", "speaks"), [(38, True), (42, False)])
-def test_waiting_counts_from_a_twentieth_of_the_step(length: int, speaks: bool) -> None:
+@pytest.mark.parametrize(("length", "speaks"), [(60, True), (72, False)])
+def test_waiting_counts_from_the_least_gain(length: int, speaks: bool) -> None:
     rest = length - 6
     trace = two_steps("as as " + "a" + "-" * (rest - 1), "kk kk " + "k" * rest)
 

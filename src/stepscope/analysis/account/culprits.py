@@ -615,14 +615,14 @@ class PieceFinder:
 
 
 def _has_the_loop(trace: HostTrace, line: int, frame: int) -> bool:
-    """Whether samples of a thread never show it outside of a function, in steps, that nothing calls in a loop: it has
-    the loop over steps."""
+    """Whether samples of a thread never show it outside of a function, in steps, that no statement calls in a loop: it
+    has the loop over steps.  Not known where no statements were sampled."""
     types = trace.events.type
     rows = sampled_frames(trace, line)
     rows = rows[types[rows] == types[frame]]
     start, end = trace.events.start_ps[rows], trace.events.start_ps[rows] + trace.events.duration_ps[rows]
     holds_all = len(rows) == 1 and bool(holds_step(trace, start, end)[0])
-    return holds_all and not is_called_in_loop(trace, line, trace.name_of(frame))
+    return holds_all and has_statements(trace, line) and not is_called_in_loop(trace, line, trace.name_of(frame))
 
 
 def culprit_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:

@@ -21,7 +21,7 @@ from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.purpose.excess import SET_UP, ExcessFact
 from stepscope.analysis.steps.outside_steps import OutsideSteps
-from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, MODERATELY_INPUT_BOUND
+from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.analysis.workers.answer import JobAnswer, answer_of
 from stepscope.records import dataclass
 from stepscope.report import amount
@@ -268,10 +268,6 @@ class Context:
         """Whether the loop waits for a free core for a large share of the time: then other threads of the program do,
         too, and what waits for those seems to sleep."""
         return 100.0 * (1.0 - self.quiet) >= LARGE_SHARE
-
-    def input_threshold(self, threshold: float) -> float:
-        """The share from which input matters.  With a device, no more than the share at which the verdict names it."""
-        return min(threshold, MODERATELY_INPUT_BOUND) if self.has_device else threshold
 
     def counter(self, name: str) -> float | None:
         """The mean of a counter of the system while the capture ran; None if it was not recorded."""

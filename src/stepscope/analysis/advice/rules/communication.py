@@ -187,7 +187,7 @@ def _exposed_ms(context: Context) -> float:
 
 RULES = (
     Rule(
-        "communication.exposed", LARGE_SHARE, kind="communication_bound", find=_find_exposed,
+        "communication.exposed", kind="communication_bound", find=_find_exposed,
         title="Overlap or shrink the communication", tool="pod-viewer", yields_to=("straggler",),
     ),
 )  # fmt: skip

@@ -17,7 +17,6 @@ from stepscope.analysis.facts.changes import LONG_CALL_PS
 from stepscope.analysis.facts.device_facts import DeviceTimes, Share
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM
-from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.tensorflow import THREAD_MODE
@@ -255,15 +254,15 @@ _INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_pr
 
 RULES = (
     Rule(
-        "launch.bound", 10.0, kind="eager_dispatch", title="Fuse or graph the small kernels",
+        "launch.bound", kind="eager_dispatch", title="Fuse or graph the small kernels",
         find=_find_launches, tool="idle", yields_to=("recompilation", *_INPUT),
     ),
     Rule(
-        "device.sync", 5.0, kind="host_sync", title="Stop waiting for the device within the step", find=_find_waits,
+        "device.sync", kind="host_sync", title="Stop waiting for the device within the step", find=_find_waits,
         actions=_SYNC, tool="syncs", yields_to=("recompilation", "checkpoint_stall", "input_transfer", *_INPUT),
     ),
     Rule(
-        "host.compute", LARGE_SHARE, kind="input_preprocessing", title="Compute on the device what the host computes",
+        "host.compute", kind="input_preprocessing", title="Compute on the device what the host computes",
         find=_find_host_work, tool="op-stats", confidence=0.6, yields_to=("recompilation", "checkpoint_stall", *_INPUT),
     ),
 )  # fmt: skip

@@ -12,7 +12,6 @@ from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for, has_culprit, op_of, rows_of
 from stepscope.analysis.advice.rules.words import FRAGMENTED, WORDS_OF_CLASS
-from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.report import amount
 from stepscope.report.looks import size_text
 from stepscope.vocabulary.devices import MOVES_PAGES, PINNED_COPY
@@ -376,7 +375,7 @@ RULES = (
         tool="kernel-stats", confidence=0.6,
     ),
     Rule(
-        "precision.double", LARGE_SHARE, kind="low_precision", title="Compute in 32 bits", find=_find_doubles,
+        "precision.double", kind="low_precision", title="Compute in 32 bits", find=_find_doubles,
         actions=_SINGLE, tool="op-stats", confidence=0.7, yields_to=("redundant_compute", "small_batch"),
     ),
     Rule(

@@ -275,7 +275,7 @@ def _evidence_rows(context: Context) -> tuple[Row, ...]:
 
 RULES = (
     Rule(
-        "dispatch", _LEAST_PERCENT, find=_find_starts, tool="op-stats", reword=_name_loop,
+        "dispatch", find=_find_starts, tool="op-stats", reword=_name_loop,
         yields_to=(
             "recompilation", "input_preprocessing", "input_python", "input_file_read", "input_no_prefetch",
             "checkpoint_stall", "straggler", "communication_bound",

@@ -56,7 +56,6 @@ def _find_early_cast(context: Context) -> Finding | None:
     waits = context.percent(context.cause_ms("input"))
     return Finding(
         percent=waits,
-        least_percent=context.input_threshold(_WAITS_PERCENT),
         evidence=f"{waits:.1f} % of each step is spent waiting for input, and {share:.0f} % of the time of the input's"
         f" ops moves floats, mostly {order.largest}, though {order.cast} made them of a smaller type before",
         unknown="it does not show how fast the same ops are on bytes",
@@ -72,7 +71,6 @@ def _find_decoding(context: Context) -> Finding | None:
     waits = context.percent(context.cause_ms("input"))
     return Finding(
         percent=waits,
-        least_percent=context.input_threshold(_WAITS_PERCENT),
         evidence=f"{waits:.1f} % of each step is spent waiting for input, and {percent:.0f} % of the time of all ops on"
         f" the host is decoding, mostly {decoding[0]['name']}",
         unknown="it does not show how fast the device decodes",
@@ -105,16 +103,14 @@ def _feeds(row: Mapping[str, Any], shard: Mapping[str, Any]) -> bool:
     return row is not shard and str(row["long_name"]).startswith(str(shard["long_name"]))
 
 
-_WAITS_PERCENT = 10.0  # of the step
-
 RULES = (
     Rule(
-        "input.cast-early", _WAITS_PERCENT, kind="input_preprocessing", actions=_CAST_LATE, tool="op-stats",
+        "input.cast-early", kind="input_preprocessing", actions=_CAST_LATE, tool="op-stats",
         title="Cast pictures to floats after moving their pixels", find=_find_early_cast, confidence=0.6,
         yields_to=("recompilation",),
     ),
     Rule(
-        "input.decoding", _WAITS_PERCENT, kind="input_preprocessing", actions=_DECODE, tool="op-stats",
+        "input.decoding", kind="input_preprocessing", actions=_DECODE, tool="op-stats",
         title="Decode pictures on the device, or fewer pixels", find=_find_decoding, confidence=0.6,
         yields_to=("recompilation",),
     ),

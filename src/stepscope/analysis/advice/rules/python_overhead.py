@@ -14,7 +14,6 @@ from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES, SLEEPS, WORDS_
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts
 from stepscope.analysis.facts.loop_events import Starts
-from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.python import CODE_OF_MODULE, sleeps
 
 _MOST_OF = 0.5  # of the time that the advice is about
@@ -248,7 +247,6 @@ _EXPLAINED_BY = (
     "input_no_prefetch",
 )  # fmt: skip
 
-_IDLE_PERCENT = 10.0  # of the step: less is what the host does between launches, which a device hides
 _REDUCE = "Take Python out of the loop"
 
 RULES = (
@@ -259,11 +257,11 @@ RULES = (
     ),
     # With a device, its collectives and copies do not explain a gap on the host.
     Rule(
-        "python.device-idle", _IDLE_PERCENT, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
+        "python.device-idle", kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
         reword=_name_function, yields_to=_EXPLAINED_BY,
     ),
     Rule(
-        "python.between-launches", _IDLE_PERCENT, kind="eager_dispatch", title="Launch the step's work at once",
+        "python.between-launches", kind="eager_dispatch", title="Launch the step's work at once",
         find=_find_between_launches, actions=FEWER_LAUNCHES, tool="idle",
         yields_to=(*_EXPLAINED_BY, "eager_dispatch", "small_batch"),
     ),
@@ -272,7 +270,7 @@ RULES = (
         tool="op-stats", confidence=0.7, reword=_name_function,
     ),
     Rule(
-        "python.rival", LARGE_SHARE, kind="python_overhead", find=_find_rival, actions={"": _AWAIT}, tool="system",
+        "python.rival", kind="python_overhead", find=_find_rival, actions={"": _AWAIT}, tool="system",
         confidence=0.7, of_others=True,
     ),
     Rule(

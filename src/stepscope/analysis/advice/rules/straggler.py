@@ -154,4 +154,4 @@ def _ops_per_step(host: HostFacts) -> float:
     return host.device.kernels / host.device.steps if host.device else host.work.ops / max(host.work.steps, 1)
 
 
-RULES = (Rule("straggler", _LEAST_PERCENT, kind="straggler", find=_find_straggler, tool="pod-viewer", confidence=0.9),)
+RULES = (Rule("straggler", kind="straggler", find=_find_straggler, tool="pod-viewer", confidence=0.9),)

@@ -346,7 +346,8 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     """
     account = account.representative_step
     if account.only_dispatch:
-        return Verdict("unknown", None, "unknown: only the calls of each step were recorded, not what they compute")
+        said = "only the calls of each step were recorded, not what they compute"
+        return Verdict("unknown", None, "unknown", said)
     longest, changed = _longest_of_program(account), None if change is None else row_of_change(account, change.causes)
     limiting = _limiting(account, longest)
     limit = limiting
@@ -359,28 +360,31 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded
     if account.blindness is not None and limit.cause not in account.certain and not is_said:
-        told = _blind_headline(account, account.blindness, limit)
         known = (f"{account.blindness.why}; {cause_sentence(account, limit)}",)
-        return Verdict("unknown", None, told, None, known)
+        return Verdict("unknown", None, *_blind_headline(account, account.blindness, limit), None, known)
     if (against := _contradiction(account, limit)) is not None:
-        return Verdict("unknown", round(_percent(limit, account), 4), f"unknown: {against}", limit.cause)
+        return Verdict("unknown", round(_percent(limit, account), 4), "unknown", against, limit.cause)
     return Verdict(
         _verdict_of(limit, account),
         round(_percent(limit, account), 4),
-        _headline(account, limit, limiting, change),
+        _label_of(limit, account),
+        _say_limit(account, limit, limiting, change),
         limit.cause,
         (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
+        _say_busy(account) if _is_busy_first(account, limit, limiting) else "",
     )
 
 
-def _blind_headline(account: StepAccount, blindness: Blindness, limit: AccountRow) -> str:
-    """What was not recorded; where that is all that devices do, the limit as far as the host's calls show it."""
+def _blind_headline(account: StepAccount, blindness: Blindness, limit: AccountRow) -> tuple[str, str]:
+    """Label and words on what was not recorded; where that is all that devices do, on the limit as far as the host's
+    calls show it."""
     if limit.cause == "unknown" and blindness.lost and 2 * limit.ps > account.step_ps:
-        return f"unknown: {share_sentence(account, limit)}"  # more than what was launched there can hold
+        return "unknown", share_sentence(account, limit)  # more than what was launched there can hold
     if not blindness.of_devices or limit.cause in ("unknown", "sync"):
-        return f"unknown: {blindness.why}"
+        return "unknown", blindness.why
     label = VERDICT_OF_CAUSE[limit.cause].replace("_", "-")
-    return _name_culprit(f"{label} as recorded: {share_sentence(account, limit)}", limit)
+    label = f"{label} as recorded"
+    return label, _name_culprit(label, share_sentence(account, limit), limit)
 
 
 def _contradiction(account: StepAccount, limit: AccountRow) -> str | None:
@@ -477,25 +481,26 @@ def _verdict_of(row: AccountRow, account: StepAccount) -> str:
     return COMPUTE if row.cause == "host_compute" and account.devices is None else VERDICT_OF_CAUSE[row.cause]
 
 
-def _headline(account: StepAccount, row: AccountRow, limiting: AccountRow, change: FirstChange | None) -> str:
-    """At most 15 words and one number; why it is not the longest part of the bar; and the culprit, if that is most of
-    the cause and its name fits.  Where most waits for a free core that comes first, with its own number.  Of
-    computation what the first change is about comes before that, if it is worth a word: what else computes stays."""
-    label = _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
+def _label_of(row: AccountRow, account: StepAccount) -> str:
+    return _LABELS.get(row.cause, _verdict_of(row, account).replace("_", "-"))
+
+
+def _say_limit(account: StepAccount, row: AccountRow, limiting: AccountRow, change: FirstChange | None) -> str:
+    """The share of the limit; why it is not the longest part of the bar; and the culprit, if that is most of the cause
+    and its name fits.  Of computation what the first change is about comes before that, if it is worth a word: what
+    else computes stays."""
+    part = _part_of_computing(account, row, change)
     if _is_busy_first(account, row, limiting):
-        waits = f"{_percent(account.rows[0], account):.1f} % of {account.whole_step} waits for a free core"
-        part = _part_of_computing(account, row, change)
-        own = f"{_percent(row, account):.1f} % {f'computes, {part}' if part else f'is {words_of_row(account, row)}'}"
-        return f"machine busy, else {label}: {waits}; of the rest, {own}"
-    if part := _part_of_computing(account, row, change):
-        return f"{label}: {_share_of(account, row)}, {part}"
+        return f"{_percent(row, account):.1f} % {f'computes, {part}' if part else f'is {words_of_row(account, row)}'}"
+    if part:
+        return f"{_share_of(account, row)}, {part}"
     why = "; fixing saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
     if row.cause == "unknown" and account.is_silent and row.culprit is not None and row.culprit.inside:
         share = f"{_percent(row, account):.1f} % of {account.each_step}"
-        return f"{label}: for {share} the host waits in `{row.culprit.inside}` for unrecorded work"
+        return f"for {share} the host waits in `{row.culprit.inside}` for unrecorded work"
     if row.cause == "unknown" and (known := next_to_unknown(account)) is not None:
         why = f", the rest mostly {words_of_row(account, known)}" if 2 * known.ps > account.step_ps - row.ps else ""
-    return _name_culprit(f"{label}: {share_sentence(account, row)}", row, why)
+    return _name_culprit(_label_of(row, account), share_sentence(account, row), row, why)
 
 
 def _part_of_computing(account: StepAccount, row: AccountRow, change: FirstChange | None) -> str:
@@ -505,13 +510,19 @@ def _part_of_computing(account: StepAccount, row: AccountRow, change: FirstChang
     return change.describe_part(_percent(row, account))
 
 
-def _name_culprit(share: str, row: AccountRow, why: str = "") -> str:
-    """The headline with the culprit, if that is most of the cause, and the reason, as far as they fit."""
-    culprit, said = row.culprit, [share + why, share]
+def _say_busy(account: StepAccount) -> str:
+    """The share of the wait for a free core, which is the longest part."""
+    return f"{_percent(account.rows[0], account):.1f} % of {account.whole_step} waits for a free core"
+
+
+def _name_culprit(label: str, share: str, row: AccountRow, why: str = "") -> str:
+    """The words behind the label, with the culprit, if that is most of the cause, and the reason, as far as they fit
+    into a headline."""
+    culprit, said, left = row.culprit, [share + why, share], _MOST_WORDS - len(label.split())
     name = _name_in_headline(culprit) if culprit is not None and 2 * culprit.ps > row.ps else ""
     if name and not re.search(rf"\d|{CODE_OF_MODULE}", name):
         said.insert(0, f"{share}, mostly `{name}`{why}")
-    return next((each for each in said if len(each.split()) <= _MOST_WORDS), share)
+    return next((each for each in said if len(each.split()) <= left), share)
 
 
 def _name_in_headline(culprit: Culprit) -> str:

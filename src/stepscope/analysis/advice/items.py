@@ -33,7 +33,8 @@ CLASSES: tuple[str, ...] = (
 )
 LEAST_GAIN = 1.03  # times as fast: 3 % is the least gain that is advised
 _DOCS = "advice.md"
-_NOT_IN_JSON = ("least_step_time_ms", "most_step_time_ms", "part_ms", "also", "is_indication", "state")  # others say it
+# Others say as much.
+_NOT_IN_JSON = ("least_step_time_ms", "most_step_time_ms", "part_ms", "also", "is_indication", "state", "late")
 
 
 def plain_name(function: str) -> str:
@@ -112,6 +113,7 @@ class Advice:
         change: the row of the table of changes whose replay the prediction is; empty if it is none.
         is_indication: what was recorded is usual where nothing is wrong, too: it is never the first thing to do.
         state: what the time that it is about is spent on, in words that follow `mostly`; empty where its class says it.
+        late: the rank, or the stage of a pipeline, that the others wait for; empty where it is about none alone.
         rows, intervals: where the evidence is found.
         culprit: what a person can edit, in the median step; None where the trace names nothing.
         measured: what `stepscope prove` measured of it; None if it was not tried.
@@ -136,6 +138,7 @@ class Advice:
     change: str = ""
     is_indication: bool = False
     state: str = ""
+    late: str = ""
     rows: tuple[Row, ...] = ()
     intervals: tuple[Interval, ...] = ()
     culprit: Culprit | None = None

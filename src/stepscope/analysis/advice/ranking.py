@@ -119,8 +119,8 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     kept.sort(key=lambda advice: _is_doubtful(context, advice))
     doubtful = all(_is_doubtful(context, advice) for advice in kept)
     verdict, account = _judge(context, None if doubtful else kept[0]), context.account
-    if not doubtful and (late := _late_rank(context, kept[0])):
-        verdict = replace(verdict, sentence=f"{late} holds up the others, {verdict.sentence}")
+    if not doubtful:
+        verdict = replace(verdict, late=kept[0].late)
     elif context.job is not None and context.job.late is not None:
         waits = context.job.sentence([rank.title for rank in context.job.job.graph.ranks])
         verdict = replace(verdict, evidence=(waits, *verdict.evidence))
@@ -152,10 +152,12 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     holds = f"`{shorten_op(outside.name)}` holds most of it" if outside.name else "nothing there says what runs"
     stretch, whole = (duration_text(ps / MS) for ps in (outside.longest_ps, outside.whole_ps))
     longest = f"{stretch} of {whole} lie {outside.where}; {holds}"
-    label = verdict.sentence.partition(": ")[0]
-    label = "not known" if label == "unknown" else label
-    sentence = f"{outside.percent:.0f} % of the recording lies {outside.where}: the steps themselves are {label}"
-    verdict = replace(verdict, sentence=sentence, evidence=(longest, *verdict.evidence))
+    head = "not known" if verdict.head == "unknown" else verdict.head
+    lies = f"{outside.percent:.0f} % of the recording lies {outside.where}"
+    evidence = (longest, *verdict.evidence)
+    verdict = Verdict(
+        verdict.name, verdict.share_percent, lies, f"the steps themselves are {head}", verdict.cause, evidence
+    )
     has_workers = context.feed.loader == "multi"
     actions = (
         f"where it comes once, leave it out: {remedy(LATER, context.recorder)}",
@@ -171,17 +173,6 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
         return [kept[0], told, *kept[1:]], verdict
     nothing = [action for each in kept[:1] for action in each.actions]
     return [replace(told, actions=(*actions, *nothing)), *kept[1:]], verdict
-
-
-def _late_rank(context: Context, first: Advice) -> str:
-    """The rank, or the stage of a pipeline, that the others wait for, where the first advice is about that alone; else
-    the empty string."""
-    if first.kind != "straggler" or not first.rows:
-        return ""
-    if first.title.endswith("pipeline stage"):
-        return first.title.partition(" off ")[2]
-    rank = next((host.rank for host in context.hosts if host.host == first.rows[0].key), None)
-    return rank.title if rank is not None and first.title.endswith(rank.title) else ""
 
 
 def _speak_of_capture(advice: Advice) -> Advice:
@@ -362,10 +353,6 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
         return full
     if first is not None and (state := _state_of_change(context, first, verdict)) is not None:
         return state
-    if first is not None and verdict.cause == "host_compute" and _is_in_tiny_ops(context, first):
-        words = (cause_words("host_compute"), "computation in tiny ops")
-        evidence = (*(each.replace(*words) for each in verdict.evidence[:1]), *verdict.evidence[1:])
-        return replace(verdict, sentence=verdict.sentence.replace(*words), evidence=evidence)
     if (
         first is not None
         or not context.pace.is_one_function
@@ -374,7 +361,7 @@ def _judge(context: Context, first: Advice | None) -> Verdict:
     ):
         return verdict
     said = f"{verdict.share_percent:.1f} % of each step is one function: its Python, or compiled code"
-    return Verdict("unknown", verdict.share_percent, f"unknown: {said}", "python", (f"{said} such as NumPy's",))
+    return Verdict("unknown", verdict.share_percent, "unknown", said, "python", (f"{said} such as NumPy's",))
 
 
 def _first_change(context: Context, first: Advice) -> FirstChange:
@@ -401,9 +388,9 @@ def _state_of_processors(context: Context, first: Advice, verdict: Verdict) -> V
         return None
     cause, name = ("input", cause_words("input")) if first.kind.startswith("input") else ("python", "")
     name = name or (f"`{first.culprit.name}`" if first.culprit is not None else cause_words(cause))
-    label = VERDICT_OF_CAUSE[cause]
-    said = f"{label.replace('_', '-')}: threads compete for the processors, {100 * share:.1f} % of their work is {name}"
-    return Verdict(label, round(100 * share, 4), said, cause, (held.describe(), *verdict.evidence))
+    state, evidence = VERDICT_OF_CAUSE[cause], (held.describe(), *verdict.evidence)
+    said = f"threads compete for the processors, {100 * share:.1f} % of their work is {name}"
+    return Verdict(state, round(100 * share, 4), state.replace("_", "-"), said, cause, evidence)
 
 
 # What computes on the host may do it for another end: the batch, a file, or only to be started.  What the time of the
@@ -441,15 +428,10 @@ def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdi
         return None
     name = VERDICT_OF_CAUSE[cause]
     where = f", in `{plain_name(first.culprit.name)}`" if first.culprit is not None and first.culprit.file else ""
-    said = f"{share:.1f} % of {account.each_step} is {_STATES[cause]}"
-    busy, also, _ = verdict.sentence.partition("; of the rest, ")
-    label = name.replace("_", "-")
-    if also:
-        said = f"{busy.replace('compute-bound', label)}{also}{share:.1f} % is {_STATES[cause]}"
-    else:
-        said = f"{label}: {said}{where}"
-    limit = cause if verdict.cause == "unknown" else verdict.cause
-    return replace(verdict, name=name, share_percent=round(share, 4), sentence=said, cause=limit)
+    of, where = ("", "") if verdict.busy else (f" of {account.each_step}", where)
+    said = f"{share:.1f} %{of} is {_STATES[cause]}{where}"
+    limit, label = cause if verdict.cause == "unknown" else verdict.cause, name.replace("_", "-")
+    return replace(verdict, name=name, label=label, share_percent=round(share, 4), said=said, cause=limit)
 
 
 def _is_in_tiny_ops(context: Context, first: Advice) -> bool:
@@ -828,20 +810,21 @@ def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
     where = "the step" if context.has_steps else "the capture"
     if first.awaited_s is not None:
         what = "what limits the steps was not recorded, unless the program has no loop of steps"
-        return Verdict("unknown", None, "unknown: the training loop had not begun", None, (_say_awaited(first), what))
+        return Verdict("unknown", None, "unknown", "the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
         calls = f"calls that happen once, above all `{brief(first.name)}`"
         before = "what comes before the first work of a device"
         said = f"{first.percent:.1f} % of {where} is {_holds_most(first, before, calls)}"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
         return Verdict(
-            "unknown", None, f"start-up: {said}", None, (what, *_say_launches(context), *_say_next_largest(context))
+            "unknown", None, "start-up", said, None, (what, *_say_launches(context), *_say_next_largest(context))
         )
     captured = "hardly a later call" if first.later_calls else "no later call"
     return Verdict(
         "unknown",
         round(first.percent, 4),
-        f"compiling: {first.percent:.1f} % of {where} traces and compiles, and {captured} was recorded",
+        "compiling",
+        f"{first.percent:.1f} % of {where} traces and compiles, and {captured} was recorded",
         "compile",
         ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )

@@ -61,7 +61,7 @@ class Finding:
         rows, intervals: where the evidence is found.
         id, kind, title, actions, tool, confidence: instead of the rule's.
         may_run_beside: its part is work that may run beside the step, which bounds what the first action gives.
-        is_indication, state: see `Advice`.
+        is_indication, state, late: see `Advice`.
     """
 
     part_ms: float | None = None
@@ -89,6 +89,7 @@ class Finding:
     may_run_beside: bool = False
     is_indication: bool = False
     state: str = ""
+    late: str = ""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class Rule:
         if percent < (self.threshold_percent if found.least_percent is None else found.least_percent):
             return None
         advice = _add_culprit(context, found, _advise(self, context, found))
-        advice = replace(advice, is_indication=found.is_indication, state=found.state)
+        advice = replace(advice, is_indication=found.is_indication, state=found.state, late=found.late)
         return self.reword(context, advice) if self.reword is not None else advice
 
 

@@ -62,7 +62,7 @@ def advise_on_end(context: Context) -> tuple[Advice, Verdict, bool] | None:
     if hang is not None:
         return (
             _advise_hang(hang),
-            _judge(f"hang: rank {hang.rows[0]['rank']} did not come to {_name_missed(hang)}", hang.sentences),
+            _judge("hang", f"rank {hang.rows[0]['rank']} did not come to {_name_missed(hang)}", hang.sentences),
             True,
         )
     crashed = next((end for end in ends if end.crash), None)
@@ -104,26 +104,27 @@ def _judge_crash(headline: str, details: Sequence[str], end: EndFacts) -> Verdic
         size, free = (size_text(int(refused[name].replace(",", ""))) for name in ("size", "free"))
         where = f" in {_describe_frame(refused['frame'])}" if refused["frame"] else ""
         told = f"GPU {refused['device']} was asked for {size} and had {free} left"
-        return _judge(f"ran out of memory{where}: {told}", details)
+        return _judge(f"ran out of memory{where}", told, details)
     found = CRASH.fullmatch(headline)
     if found is None:
-        return _judge(headline, details)
+        label, _, said = headline.partition(": ")  # as it was recorded
+        return _judge(label, said, details)
     where = f" in {found['place']}" if found["place"] else found["op"] or ""
     later = ["the capture had ended before"] if found["later"] else []
     request = end.asks_too_much
-    said = ((_HELD,) if end.holders else ()) + (("in use: ", "free: ") if request else ())
-    kept = [each for each in details if not each.startswith(said)]
+    left_out = ((_HELD,) if end.holders else ()) + (("in use: ", "free: ") if request else ())
+    kept = [each for each in details if not each.startswith(left_out)]
     asked = size_text(request.nbytes) if request else found["size"]
     left = f" at once, and {size_text(request.free or 0)} were free" if request else ""
-    return _judge(f"ran out of memory{where}: it asked for {asked}{left}", [*kept, *later])
+    return _judge(f"ran out of memory{where}", f"it asked for {asked}{left}", [*kept, *later])
 
 
 def _name_missed(hang: Hang) -> str:
     return "{operation} #{number}".format(**hang.rows[0])
 
 
-def _judge(sentence: str, evidence: Sequence[str]) -> Verdict:
-    return Verdict("unknown", None, sentence, None, tuple(evidence))
+def _judge(label: str, said: str, evidence: Sequence[str]) -> Verdict:
+    return Verdict("unknown", None, label, said, None, tuple(evidence))
 
 
 def _describe_frame(frame: Cell) -> str:
@@ -140,7 +141,7 @@ def _answer_snapshot(holders: Sequence[Holder]) -> tuple[Advice, Verdict]:
         actions=(_SMALLER, "to see where the time goes, record a profile of some steps as well"),
         tool="memory-profile", confidence=0.9, reasoning="a snapshot of memory holds no steps",
     )  # fmt: skip
-    return advice, _judge(f"memory only: {size_text(whole)} in use at the peak, and no step was recorded", ())
+    return advice, _judge("memory only", f"{size_text(whole)} in use at the peak, and no step was recorded", ())
 
 
 def _advise_hang(hang: Hang) -> Advice:

@@ -291,7 +291,7 @@ class OverviewReport(Report):
 
     def first_screen(self) -> FirstScreen:
         """The verdict, what the step waits for or what filled the memory, and what to do first."""
-        head, _, rest = self.verdict.sentence.partition(": ")
+        head, rest = self.verdict.head, self.verdict.rest
         head = "what limits it is not known" if head == "unknown" else head
         ended = bool(self.advice) and self.advice[0].id.startswith(OF_JOB)
         ended = ended or self.context.outside is not None

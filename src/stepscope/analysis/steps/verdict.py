@@ -17,16 +17,38 @@ class Verdict:
     Attributes:
         name: one of the contract's verdicts.
         share_percent: the share of the step that the limit takes; None for an unknown one without a share.
-        sentence: the headline: at most 14 words and one number.
+        label: the first words of the headline, such as `input-bound`.
+        said: what the headline says of the limit; empty where the label says all.
         cause: the cause of the account that it is; None where no account was made.
         evidence: what stands behind the headline, a sentence each.
+        busy: of a busy machine, how much of the step waits for a free core, which is said before the limit.
+        late: the rank, or the stage of a pipeline, that the others wait for; empty where none is.
     """
 
     name: str
     share_percent: float | None
-    sentence: str
+    label: str
+    said: str = ""
     cause: str | None = None
     evidence: tuple[str, ...] = ()
+    busy: str = ""
+    late: str = ""
+
+    @property
+    def head(self) -> str:
+        """What the headline begins with: who is late, whether the machine is busy, and the label."""
+        label = f"machine busy, else {self.label}" if self.busy else self.label
+        return f"{self.late} holds up the others, {label}" if self.late else label
+
+    @property
+    def rest(self) -> str:
+        """What follows it."""
+        return f"{self.busy}; of the rest, {self.said}" if self.busy else self.said
+
+    @property
+    def sentence(self) -> str:
+        """The headline: at most 14 words and one number."""
+        return f"{self.head}: {self.rest}" if self.rest else self.head
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -34,4 +56,4 @@ class Verdict:
         return (self.sentence, *(each for each in self.evidence if each not in self.sentence))
 
 
-UNKNOWN = Verdict("unknown", None, "unknown: no steps in this profile take time")
+UNKNOWN = Verdict("unknown", None, "unknown", "no steps in this profile take time")

@@ -83,13 +83,16 @@ def _describe(answer: JobAnswer, found: Balanced, hosts: Sequence[HostFacts], ev
     culprit = answer.culprit
     assert culprit is not None
     title, actions = _DO.get(culprit.cause, _TAKE_WORK_OFF)
-    names = [rank.title for rank in answer.job.graph.ranks]
+    names = [answer.job.graph.ranks[rank].title for rank in culprit.ranks]
+    has_more = culprit.cause == Straggling.EXTRA_WORK or culprit.cause not in _DO  # work than the other ranks
+    late = names[0] if has_more and len(names) == 1 else ""
     return Finding(
         part_ms=(found.now_ps - found.then_ps) / MS,
         gain=_predict(found),
-        title=title.format(who=list_names([names[rank] for rank in culprit.ranks]) or "the busiest workers"),
+        title=title.format(who=list_names(names) or "the busiest workers"),
         evidence=evidence,
         actions=actions,
+        late="the longest pipeline stage" if culprit.cause == Straggling.UNEQUAL_STAGES else late,
         rows=tuple(Row("pod-viewer", host.host, round(_busy_ms(host), 3)) for host in hosts),
     )
 

@@ -24,8 +24,7 @@ from bench.freeze import list_recordings
 from stepscope.analysis.advice import ranking
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.ranking import Advised
-from stepscope.analysis.advice.registry import own_rules
-from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rule import Rule, own_rules
 from stepscope.analysis.overview.overview_tool import OverviewReport
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
 

@@ -722,7 +722,7 @@ def _what_if_advised(name: str, advised: Callable[[], AdviceReport], notices: Se
     """
     from stepscope.analysis.advice import whatif
     from stepscope.analysis.advice.items import CLASSES
-    from stepscope.analysis.advice.registry import rules
+    from stepscope.analysis.advice.rule import rules
 
     is_advice = "." in name and any(name == rule.id or name.startswith(f"{rule.id}.") for rule in rules()[0])
     if name not in CLASSES and not is_advice:

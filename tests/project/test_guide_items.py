@@ -12,7 +12,7 @@ from draw import Sort, draw
 from places import ROOT
 from test_claims import names_of_tests
 
-from stepscope.analysis.advice.registry import own_rules
+from stepscope.analysis.advice.rule import own_rules
 from stepscope.analysis.registry import TOOLS, tool_named
 from stepscope.model import EventKind
 

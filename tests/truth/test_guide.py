@@ -24,7 +24,7 @@ from ports import free_port
 from program_runs import run_command, run_warm
 
 import stepscope
-from stepscope.analysis.advice.registry import own_rules
+from stepscope.analysis.advice.rule import own_rules
 from stepscope.analysis.facts.augmentation import augmentation_of
 from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.registry import TOOLS, tool_named

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stepscope.analysis.advice import Advice, Context, Rule
-from stepscope.analysis.advice.gain import predict_without
+from stepscope.analysis.advice.rule import predict_without
 
 
 def evaluate(context: Context, threshold: float) -> Advice | None:

@@ -8,17 +8,17 @@ import pytest
 from draw import draw
 from reporting import context_of
 
-from stepscope.analysis.advice.actions import (
+from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.items import Advice
+from stepscope.analysis.advice.rule import (
     Beside,
+    Gain,
     Named,
     most_beside,
     name_interval,
     order_actions,
     place_actions,
 )
-from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import Gain
-from stepscope.analysis.advice.items import Advice
 from stepscope.analysis.trace.program_facts import OpThreads
 
 ACTIONS = (Beside("use workers"), "do it once, before training")

@@ -17,9 +17,9 @@ import stepscope
 from stepscope.analysis import advice as advising
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
-from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register, registry
-from stepscope.analysis.advice.gain import predict_without
-from stepscope.analysis.advice.registry import own_rules
+from stepscope.analysis.advice import CLASSES, Advice, Context, Rule, advise, register
+from stepscope.analysis.advice import rule as rule_module
+from stepscope.analysis.advice.rule import own_rules, predict_without
 from stepscope.analysis.advice.rules import checkpoint, dispatch, waiting
 from stepscope.analysis.advice.whatif import what_if_advised
 from stepscope.analysis.input.pipeline_advice import suggestion
@@ -983,7 +983,7 @@ def test_rules_have_names_of_their_own_and_classes_of_the_contract() -> None:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(rule_module, "_registered", {})
 
 
 @pytest.mark.usefixtures("registered")
@@ -1023,7 +1023,7 @@ def test_entry_points_give_rules_and_bad_ones_give_warnings(tmp_path: Path, monk
     )
     monkeypatch.syspath_prepend(tmp_path)
 
-    found, warnings = registry.rules()
+    found, warnings = rule_module.rules()
 
     assert found[-1].id == "acme.cable"
     assert warnings == (

@@ -14,8 +14,9 @@ from reporting import context_of
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.statements import Statement
-from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, ranking, registry
-from stepscope.analysis.advice.registry import own_rules
+from stepscope.analysis.advice import CLASSES, Advice, Rule, advise, no_advice, ranking
+from stepscope.analysis.advice import rule as rule_module
+from stepscope.analysis.advice.rule import own_rules
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 
 K = EventKind
@@ -326,7 +327,7 @@ def test_python_calls_are_to_be_recorded_only_where_they_were_not(calls: str, to
 
 
 def test_every_class_can_be_said_and_leads_into_the_documentation() -> None:
-    folder = Path(registry.__file__).parent
+    folder = Path(rule_module.__file__).parent
     source = "\n".join(path.read_text(encoding="utf-8") for path in [*folder.glob("rules/*.py"), folder / "ranking.py"])
     page = PAGE.read_text(encoding="utf-8")
 
@@ -357,7 +358,7 @@ def example() -> str:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(rule_module, "_registered", {})
 
 
 SWAPS = {"w": Sort(K.OTHER, "acme.swap")}
@@ -383,7 +384,7 @@ def test_the_rule_in_the_documentation_works_by_entry_point(tmp_path: Path, monk
     installed = tmp_path / "acme_rules-1.0.dist-info"
     installed.mkdir()
     (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-rules\nVersion: 1.0\n", encoding="utf-8")
-    (installed / "entry_points.txt").write_text(f"[{registry.GROUP}]\nswap = acme_rules:SWAP\n", encoding="utf-8")
+    (installed / "entry_points.txt").write_text(f"[{rule_module.GROUP}]\nswap = acme_rules:SWAP\n", encoding="utf-8")
     context = replace(context_of(draw(SWAPPING, SWAPS)), read=lambda tool: OPS.get(tool))
 
     assert [item.id for item in advise(context).items] == ["acme.swap"]
@@ -405,7 +406,7 @@ def test_a_line_that_computes_for_nearly_the_whole_step_is_named_where_nothing_s
         rows=[SimpleNamespace(cause="host_compute", culprit=culprit)], percent=lambda part, _="": 100.0 * part / 100
     )
 
-    assert ranking._say_most(SimpleNamespace(account=account, work=None)) == said  # type: ignore[arg-type]
+    assert no_advice._say_most(SimpleNamespace(account=account, work=None)) == said  # type: ignore[arg-type]
 
 
 def test_a_function_that_goes_round_is_told_to_do_all_rounds_at_once() -> None:
@@ -413,7 +414,7 @@ def test_a_function_that_goes_round_is_told_to_do_all_rounds_at_once() -> None:
     rows = [SimpleNamespace(cause="contention", culprit=None), SimpleNamespace(cause="host_compute", culprit=culprit)]
     account = SimpleNamespace(rows=rows, percent=lambda part, _: 100.0 * part / 100)
 
-    assert ranking._say_most(SimpleNamespace(account=account, work=None)) == (  # type: ignore[arg-type]
+    assert no_advice._say_most(SimpleNamespace(account=account, work=None)) == (  # type: ignore[arg-type]
         "`a.py:3 nearest` is 60 % of the step, most of it at a.py:6, which calls `sum` in each round of the loop in"
         " line 5: do all rounds with one op on whole arrays, if they do not need each other"
     )

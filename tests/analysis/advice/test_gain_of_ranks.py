@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from stepscope.analysis.account.predict import Predicted
-from stepscope.analysis.advice.gain import predict_change
+from stepscope.analysis.advice.rule import predict_change
 from stepscope.analysis.facts.changes import Changes
 
 MS = 10**9

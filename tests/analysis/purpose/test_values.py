@@ -7,7 +7,7 @@ from helpers.draw import MS, Sort, draw
 from helpers.reporting import context_of
 
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.registry import own_rules
+from stepscope.analysis.advice.rule import own_rules
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.excess import excesses_of
 from stepscope.analysis.purpose.tensors import feeds_training, rows_that_generate

@@ -66,6 +66,7 @@ class AccountRow:
         known_ps: how much of it is recorded, inferred and not recorded; None where that was not asked.
         gain_ps: by how much the median step gets shorter in the replay without any time of that cause, also that which
             no step waits for now; None where the model does not carry a forecast.
+        words: what it is, more closely than the table of causes says; empty where no more is known.
     """
 
     cause: str
@@ -74,6 +75,7 @@ class AccountRow:
     idle_ps: int | None
     gain_ps: int | None
     known_ps: tuple[int, ...] | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,11 @@ class StepAccount:
         rows = [self._average_row(cause, shown.get(cause)) for cause in self.mean_percent]
         rows.sort(key=lambda row: -row.ps)
         return replace(self, rows=rows, step_ps=sum(row.ps for row in rows), is_average=True)
+
+    def described(self, cause: str, words: str) -> StepAccount:
+        """The same account, in which a cause is said in other words, which are known to be closer."""
+        rows = [replace(row, words=words) if row.cause == cause else row for row in self.rows]
+        return replace(self, rows=rows)
 
     def _average_row(self, cause: str, shown: AccountRow | None) -> AccountRow:
         ps, again = round(self.mean_percent[cause] / 100 * self.mean_ps), self.long_steps

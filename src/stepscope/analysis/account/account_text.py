@@ -203,6 +203,8 @@ def cause_words(cause: str) -> str:
 
 def words_of_row(account: StepAccount, row: AccountRow) -> str:
     """The cause of a row in the same words; a device of which no work was recorded may still have been busy."""
+    if row.words:
+        return row.words
     if row.cause == "python" and account.sleeps:
         return "sleeping or waiting"
     if row.cause == "unknown" and account.is_silent:

@@ -7,7 +7,6 @@ Other packages add rules with `register`, or with an entry point in the group `s
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import CLASSES, Advice, Interval, Row
 from stepscope.analysis.advice.ranking import Advised, advise
-from stepscope.analysis.advice.registry import register, rules
-from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.rule import Rule, register, rules
 
 __all__ = ["CLASSES", "Advice", "Advised", "Context", "Interval", "Row", "Rule", "advise", "register", "rules"]

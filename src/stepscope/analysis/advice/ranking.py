@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from stepscope.analysis.account.account import CONTENTION, StepAccount
@@ -12,38 +12,33 @@ from stepscope.analysis.account.account_text import (
     COMPUTING,
     VERDICT_OF_CAUSE,
     FirstChange,
-    cause_sentence,
     cause_words,
     causes_of_class,
-    culprit_name,
     judge_account,
-    next_to_unknown,
     row_of_change,
     share_sentence,
     shorten_op,
-    words_of_row,
 )
-from stepscope.analysis.account.causes import TERMS
 from stepscope.analysis.account.selection import CAUSES
-from stepscope.analysis.advice.actions import Named, name_interval
-from stepscope.analysis.advice.by_work import act_on_cause, act_on_host_function, act_on_work, title_of_work
+from stepscope.analysis.advice.by_work import act_on_cause
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.items import Advice, Row, plain_name
-from stepscope.analysis.advice.registry import rules as all_rules
-from stepscope.analysis.advice.rule import Rule
+from stepscope.analysis.advice.items import Advice, plain_name
+from stepscope.analysis.advice.no_advice import (
+    SURE,
+    advise_later_capture,
+    advise_nothing,
+    find_slow_rank,
+    judge_first_calls,
+)
+from stepscope.analysis.advice.rule import Named, Rule, name_interval
+from stepscope.analysis.advice.rule import rules as all_rules
 from stepscope.analysis.advice.stopped import OF_JOB, advise_on_end, advise_on_growth
 from stepscope.analysis.facts.changes import UNEXPLAINED
-from stepscope.analysis.facts.first_calls import FirstCalls
-from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.purpose.excess import EXCESSES, PART, SET_UP
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, UNKNOWN, Verdict
-from stepscope.analysis.trace.remedies import HOST_ACTIVITY, LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
-from stepscope.errors import counted
+from stepscope.analysis.trace.remedies import LATER, PYTHON_CALLS, remedy
 from stepscope.records import dataclass
 from stepscope.report import duration_text
-from stepscope.vocabulary.kernel_names import brief
-from stepscope.vocabulary.native import is_of_program
-from stepscope.vocabulary.python import CODE_OF_MODULE
 
 _DOUBTED = 0.5  # as sure: what is wrong in the recording explains the gain as well as the advice does
 _NEARLY_ALL = 0.9  # of the gain: so much of a function is one cause, which the rule for it describes
@@ -56,11 +51,6 @@ _OF_HOST = ("input", "host_compute", "checkpoint", "compile")  # what the host d
 _MOVES = ("transfer", "copy", "communication")  # what no computation hides, and nobody needs for its own sake
 
 _KEEP_WORKERS = "where it comes in each epoch: DataLoader(persistent_workers=True) starts its workers once"
-_QUIETER = (
-    "stop what else runs; if nothing does, the job's own threads and processes share the cores: use fewer of them"
-    " (OMP_NUM_THREADS, taskset), or make what they do cheaper"
-)
-
 _KNOWN = frozenset((*EXCESSES, "recomputed"))  # work that the recording itself shows to be unneeded
 
 _BARE = ("line.python_overhead", "eager.ops")  # advice that knows who and how much alone
@@ -92,7 +82,29 @@ def advise(context: Context, rules: Iterable[Rule] | None = None) -> Advised:
 def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
     if context.first_calls is not None:
         first = context.first_calls
-        return Advised((_advise_later_capture(context, first),), (), _judge_first_calls(context, first))
+        return Advised((advise_later_capture(context, first),), (), judge_first_calls(context, first))
+    candidates, warnings = _ask_rules(context, rules)
+    left = _unite_with_line(context, _leave_out_explained(context, candidates))
+    found = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
+    practices = sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
+    sure = [advice for advice in found if not _is_doubtful(context, advice)]
+    doubtful = [advice for advice in found if _is_doubtful(context, advice)]
+    verdict = _say_late_rank(context, _judge(context, sure[0] if sure else None), sure)
+    if context.account is None:
+        kept = [*sure, *doubtful, *practices]
+    elif sure:
+        kept = [_say_share(context, sure[0], context.account), *sure[1:], *doubtful, *practices]
+    else:
+        kept = [advise_nothing(context, context.account, verdict, doubtful), *practices]
+    kept, verdict = _say_outside_first(context, _say_gains(context, kept, verdict), verdict)
+    growing = any(host.growth is not None for host in context.hosts)
+    if growing and (growth := advise_on_growth(context)) is not None:
+        kept.insert(1 if kept else 0, growth)  # no step is shorter without it
+    return Advised(tuple(kept), (*warnings, *_contention(context)), verdict)
+
+
+def _ask_rules(context: Context, rules: Iterable[Rule] | None) -> tuple[list[Candidate], tuple[str, ...]]:
+    """What the rules find that is about known time and gains enough, and what kept rules from being asked."""
     chosen, warnings = (tuple(rules), ()) if rules is not None else all_rules(context)
     candidates: list[Candidate] = []
     failed = []
@@ -102,53 +114,49 @@ def _advise_on_steps(context: Context, rules: Iterable[Rule] | None) -> Advised:
         except (Exception, SystemExit) as error:  # a third party's rule may raise anything
             failed.append(f"the rule {rule.id!r} failed and was left out: {type(error).__name__}: {error}")
             continue
-        if advice is not None and (advice.gain_percent is None or advice.gain_percent >= LEAST_PERCENT):
-            candidates.append((rule, advice if context.has_steps else _speak_of_capture(advice)))
-    candidates = [
-        each for each in candidates if _is_about_known(context, each[1]) and not _is_of_model(context, each[1])
-    ]
-    candidates = [(rule, _tell_as_recorded(context, advice)) for rule, advice in candidates]
+        if advice is None or (advice.gain_percent is not None and advice.gain_percent < LEAST_PERCENT):
+            continue
+        said = advice if context.has_steps else _speak_of_capture(advice)
+        if _is_about_known(context, said) and not _is_of_model(context, said):
+            candidates.append((rule, _tell_as_recorded(context, said)))
+    return candidates, (*warnings, *failed)
+
+
+def _leave_out_explained(context: Context, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates whose time no other explains better; what is doubtful explains nothing that is certain."""
     certain = [each for each in candidates if not _is_doubtful(context, each[1])]
-    left = [
-        (rule, advice)
-        for rule, advice in candidates
-        if not _is_explained(rule, advice, certain if (rule, advice) in certain else candidates)
-    ]
-    left = _unite_with_line(context, left)
-    kept = sorted((advice for rule, advice in left if not rule.is_practice), key=_rank_key)
-    kept.sort(key=lambda advice: _is_doubtful(context, advice))
-    doubtful = all(_is_doubtful(context, advice) for advice in kept)
-    verdict, account = _judge(context, None if doubtful else kept[0]), context.account
-    if not doubtful:
-        verdict = replace(verdict, late=kept[0].late)
-    elif context.job is not None and context.job.late is not None:
-        waits = context.job.sentence([rank.title for rank in context.job.job.graph.ranks])
-        verdict = replace(verdict, evidence=(waits, *verdict.evidence))
-    if doubtful and account is not None:
-        if (uneven := _uneven_hosts(context)) is not None:
-            verdict = replace(verdict, sentence=f"{uneven[0]} holds up the others, {verdict.sentence}")
-        kept = [_advise_nothing(context, account, verdict, kept)]
-    elif kept and account is not None:
-        kept[0] = _say_share(context, kept[0], account)
-    kept += sorted((advice for rule, advice in left if rule.is_practice), key=_rank_key)
+    return [each for each in candidates if not _is_explained(*each, certain if each in certain else candidates)]
+
+
+def _say_late_rank(context: Context, verdict: Verdict, sure: Sequence[Advice]) -> Verdict:
+    """The verdict with the rank that the others wait for: in the headline where the first advice is about it, or where
+    there is none; else beside it."""
+    if sure and sure[0].late:
+        return replace(verdict, late=sure[0].late)
+    found = find_slow_rank(context)
+    if found is None:
+        return verdict
+    name, waits = found
+    return replace(verdict, late="" if sure else name, evidence=(waits, *verdict.evidence))
+
+
+def _say_gains(context: Context, kept: Sequence[Advice], verdict: Verdict) -> list[Advice]:
+    """The advice with how sure it is, and its gain for the step that the account shows; why the first is first."""
     sure = [round(each.confidence * (_DOUBTED if _is_covered(context, each) else 1.0), 4) for each in kept]
     kept = [replace(advice, confidence=each) for advice, each in zip(kept, sure, strict=True)]
-    if account is not None:
-        kept = [_explain_other_savings(_scale_to_step(advice, account), context, account) for advice in kept]
-        kept = [name_interval(advice, _steps_between(context, advice)) for advice in kept]
-        kept[:1] = [_say_beside(advice, kept[1:], context, verdict) for advice in kept[:1]]
-    kept, verdict = _say_outside_first(context, kept, verdict)
-    growing = any(host.growth is not None for host in context.hosts)
-    if growing and (growth := advise_on_growth(context)) is not None:
-        kept.insert(1 if kept else 0, growth)  # no step is shorter without it
-    return Advised(tuple(kept), (*warnings, *failed, *_contention(context)), verdict)
+    account = context.account
+    if account is None or not kept:
+        return kept
+    kept = [_explain_other_savings(_scale_to_step(advice, account), context, account) for advice in kept]
+    first, *others = (name_interval(advice, _steps_between(context, advice)) for advice in kept)
+    return [_say_beside(first, others, context, verdict), *others]
 
 
-def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdict) -> tuple[list[Advice], Verdict]:
+def _say_outside_first(context: Context, kept: list[Advice], verdict: Verdict) -> tuple[list[Advice], Verdict]:
     """Advice and verdict of steps that are the smaller part of the recording: what holds the rest is said first."""
     outside = context.outside
     if outside is None:
-        return list(kept), verdict
+        return kept, verdict
     holds = f"`{shorten_op(outside.name)}` holds most of it" if outside.name else "nothing there says what runs"
     stretch, whole = (duration_text(ps / MS) for ps in (outside.longest_ps, outside.whole_ps))
     longest = f"{stretch} of {whole} lie {outside.where}; {holds}"
@@ -167,7 +175,7 @@ def _say_outside_first(context: Context, kept: Sequence[Advice], verdict: Verdic
     title = f"Find out what the recording holds {outside.where}"
     told = Advice(
         id="capture.outside-steps", kind="none", title=title, evidence=longest, predicted_speedup=None, actions=actions,
-        tool="steps", confidence=_SURE, reasoning="what lies outside of steps is in no figure of them",
+        tool="steps", confidence=SURE, reasoning="what lies outside of steps is in no figure of them",
     )  # fmt: skip
     if kept and kept[0].kind != "none":
         return [kept[0], told, *kept[1:]], verdict
@@ -347,8 +355,10 @@ def _is_covered(context: Context, advice: Advice) -> bool:
 def _judge(context: Context, first: Advice | None) -> Verdict:
     if context.account is None:
         return UNKNOWN
-    change = None if first is None else _first_change(context, first)
-    verdict = judge_account(context.account, change)
+    change, account = None if first is None else _first_change(context, first), context.account
+    if first is not None and _is_in_tiny_ops(context, first):
+        account = account.described("host_compute", "computation in tiny ops")
+    verdict = judge_account(account, change)
     if first is not None and (full := _state_of_processors(context, first, verdict)) is not None:
         return full
     if first is not None and (state := _state_of_change(context, first, verdict)) is not None:
@@ -705,338 +715,3 @@ def _certain_ms(advice: Advice) -> float:
 def _rank_key(advice: Advice) -> tuple[float, float, float, str]:
     """Ranks advice by the gain that is certain, then its confidence, then its name."""
     return -_certain_ms(advice), -_gain_ms(advice), -advice.confidence, advice.id
-
-
-def _suggest_next(context: Context, verdict: Verdict) -> tuple[str, ...]:
-    """What to do next if a limit has no single cause."""
-    own = act_on_host_function(context.account.rows[0].culprit if context.account and context.account.rows else None)
-    if verdict.name == "compute_bound" or own:
-        said = _say_most(context)
-        return own or ((said,) if said else act_on_work(context, context.account))
-    return (_suggest_recording(context, verdict),)
-
-
-def _suggest_recording(context: Context, verdict: Verdict) -> str:
-    """What to record or look at next."""
-    if verdict.cause in (None, "unknown") and context.device is not None and not context.work.ops:
-        return remedy(HOST_ACTIVITY, context.recorder)
-    if context.account is not None and context.account.blindness is not None:
-        return context.account.blindness.fix
-    if verdict.cause == "unknown" and context.account is not None and context.account.is_silent:
-        return SEE_DEVICE
-    terms = TERMS.get(verdict.cause or "")
-    if terms is not None and terms.next:
-        return terms.next
-    if not context.python_recorded:
-        return f"to see what the host does, {remedy(PYTHON_CALLS, context.recorder)}"
-    name = context.hottest_python
-    if not name:
-        return "see which Python functions run in that time (stepscope op-stats)"
-    return f"look at {shorten_op(name)}, the Python function with the largest self time (stepscope op-stats)"
-
-
-def _say_most(context: Context) -> str:
-    """Which function or line computes for most of the step: what else could be made cheaper gains less than that."""
-    account = context.account
-    row = next((row for row in account.rows if row.cause != CONTENTION), None) if account is not None else None
-    culprit = row.culprit if row is not None else None
-    if account is None or row is None or culprit is None or not culprit.file or culprit.name == CODE_OF_MODULE:
-        return ""
-    share, where = account.percent(culprit.ps, row.cause), culprit.statement
-    # The loop of a function that is called within a step is none over steps.
-    goes_round = where is not None and bool(where.loop) and not where.carries and culprit.calls is not None
-    if share < 100.0 * (_MOST_OF if goes_round else _NEARLY_ALL):
-        return ""
-    said = f"`{culprit_name(culprit)}` is {share:.0f} % of the step"
-    if where is not None and goes_round:
-        called = f" calls `{where.called}`" if where.called else " runs"
-        return (
-            f"{said}, most of it at {where.place}, which{called} in each round of the loop in line {where.loop}: do all"
-            " rounds with one op on whole arrays, if they do not need each other"
-        )
-    return f"{said}: compute less in it, or use faster hardware"
-
-
-_AWAIT_LONGER = "give the loop time to begin: stepscope run --patience SECONDS, with more than the set-up takes"
-
-
-def _say_awaited(first: FirstCalls) -> str:
-    return f"no step of a training loop came in the {first.awaited_s:.0f} s before the capture, nor in it"
-
-
-def _say_largest(context: Context) -> list[str]:
-    """What takes most of the capture, and where."""
-    account = context.account
-    row = account.rows[0] if account is not None and account.rows else None
-    if account is None or row is None:
-        return []
-    place = f", most of it in `{culprit_name(row.culprit)}`" if row.culprit is not None else ""
-    what = words_of_row(account, row).removesuffix(" in the loop")  # which had not begun
-    return [f"{account.percent(row.ps, row.cause):.1f} % of the capture is {what}{place}"]
-
-
-def _advise_later_capture(context: Context, first: FirstCalls) -> Advice:
-    """The item for a capture of first calls only: nothing about later steps can be read from it."""
-    what = f" `{first.name}`" if first.name else ""
-    where = "the only step" if first.is_step else "the capture"
-    said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
-    if first.starts_up:
-        calls = f"{what.strip()} ({first.longest_ms:,.1f} ms)"
-        many = f"{first.longest_calls} first calls of " if first.longest_calls > 1 else "one call of "
-        before = f"what comes before the first work of a device ({first.silent_ms:,.1f} ms)"
-        calls = f"starting up, or ending, libraries and devices, above all in {many}{calls}"
-        said = "; ".join((_holds_most(first, before, calls), *_say_next_largest(context)))
-    evidence = f"{first.percent:.1f} % of {where} is {said}"
-    if first.awaited_s is not None:
-        evidence = "; ".join((_say_awaited(first), *((evidence,) if first.percent else _say_largest(context))))
-    return Advice(
-        id="capture.first-calls",
-        kind="none",
-        title="Record later steps",
-        evidence=evidence,
-        predicted_speedup=None,
-        actions=(
-            *((remedy(HOST_ACTIVITY, context.recorder),) if first.is_silent and not context.work.ops else ()),
-            _AWAIT_LONGER if first.awaited_s is not None else remedy(LATER, context.recorder),
-            remedy(STEP_MARKS, context.recorder),
-        ),
-        tool="steps",
-        confidence=0.9,
-        reasoning="what happens once cannot be compared with what happens in every step",
-    )
-
-
-def _judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
-    where = "the step" if context.has_steps else "the capture"
-    if first.awaited_s is not None:
-        what = "what limits the steps was not recorded, unless the program has no loop of steps"
-        return Verdict("unknown", None, "unknown", "the training loop had not begun", None, (_say_awaited(first), what))
-    if first.starts_up:
-        calls = f"calls that happen once, above all `{brief(first.name)}`"
-        before = "what comes before the first work of a device"
-        said = f"{first.percent:.1f} % of {where} is {_holds_most(first, before, calls)}"
-        what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
-        return Verdict(
-            "unknown", None, "start-up", said, None, (what, *_say_launches(context), *_say_next_largest(context))
-        )
-    captured = "hardly a later call" if first.later_calls else "no later call"
-    return Verdict(
-        "unknown",
-        round(first.percent, 4),
-        "compiling",
-        f"{first.percent:.1f} % of {where} traces and compiles, and {captured} was recorded",
-        "compile",
-        ("tracing and compiling happen once, so what limits later steps was not recorded",),
-    )
-
-
-def _holds_most(first: FirstCalls, before: str, calls: str) -> str:
-    """What a start-up is: calls, what comes before the first work of a device, or both."""
-    if not first.silent_ms:
-        return calls
-    return f"{before}, unrecorded" if first.is_silent else f"{before}, and {calls}"
-
-
-def _say_launches(context: Context) -> Iterator[str]:
-    """The row of the account that the calls which happen once are part of."""
-    for row in context.account.rows if context.account is not None else ():
-        if row.cause == "launch" and context.account is not None:
-            yield f"{share_sentence(context.account, row)}, these calls among it"
-
-
-def _say_next_largest(context: Context) -> tuple[str, ...]:
-    """What takes most of a capture beside starting up, where that is a large share."""
-    account = context.account
-    if account is None:
-        return ()
-    row = next((row for row in account.rows[1:] if row.cause != "unknown"), None)
-    is_large = row is not None and account.percent(row.ps, row.cause) >= LARGE_SHARE
-    return (cause_sentence(account, row),) if row is not None and is_large else ()
-
-
-def _describe_later_calls(first: FirstCalls) -> str:
-    if not first.later_calls:
-        return "no later call was recorded"
-    return f"only {counted(first.later_calls, 'later call')} {'was' if first.later_calls == 1 else 'were'} recorded"
-
-
-# How sure it is that a run has nothing to change, if the recording shows all of it: with and without a limit.
-_SURE, _OPEN = 0.8, 0.5
-_HIDDEN = {"unknown": "is unexplained", "python": "is Python whose calls were not recorded"}
-_NO_STEPS = "Record several steps: the capture shows none"
-_WHOLE_STEP = 50.0  # percent in one compiled program: its ops are seen, what they repeat is not
-
-
-def _advise_nothing(context: Context, account: StepAccount, verdict: Verdict, doubtful: Sequence[Advice]) -> Advice:
-    """The item for a run in which nothing stands out: what limits the run, what may gain nothing, and what the
-    recording does not show, by which it is less sure."""
-    top = next((op for op in context.top_ops if op["self_percent"] is not None), None)
-    culprit = next((row.culprit for row in account.rows), None)
-    largest = [f"the largest op is {shorten_op(top['name'])}"] if top and culprit is None else []
-    is_busy, hidden = verdict.name == "compute_bound", _list_hidden(account, context.python_recorded)
-    hidden |= _inside_program(context)
-    most_first = sorted(hidden, key=lambda each: -hidden[each])
-    not_said = (each for each in most_first if not any(each in said for said in verdict.evidence))
-    perhaps = _remark_on(context, doubtful)
-    known = next_to_unknown(account) if verdict.cause == "unknown" else None
-    beside = [cause_sentence(account, known)] if known is not None else []
-    uneven = [found[1]] if (found := _uneven_hosts(context)) is not None else []
-    visible = 1.0 - sum(hidden.values()) / 100.0
-    return Advice(
-        id="none",
-        kind="none",
-        title=_title_of_nothing(context, account, is_busy),
-        # One reservation, the most useful one: the verdict has its own beside it.
-        evidence="; ".join((*uneven, *verdict.evidence[:1], *[*beside, *perhaps, *not_said, *largest][:1])),
-        predicted_speedup=None,
-        actions=(
-            *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
-            *(
-                ["see which part of its step takes longer than on the others: stepscope distributed, and pod-viewer"]
-                if uneven
-                else []
-            ),
-            *_act_on_most(context, account),
-            *_act_on_untrained(context),
-            *_act_on_update(context),
-            *_order_next(context, account, _suggest_next(context, verdict)),
-        ),
-        tool="op-stats",
-        confidence=round(max((_SURE if is_busy else _OPEN) * visible, 0.0), 2),
-        step_time_ms=round(context.period_ms, 3),
-        reasoning="no known change gains more than predictions are usually off"
-        if perhaps
-        else "nothing that a known change removes takes 3 % of the step",
-        rows=(Row("op-stats", str(top["name"]), 0.0),) if top else (),
-        culprit=culprit,
-    )
-
-
-def _order_next(context: Context, account: StepAccount, then: Sequence[str]) -> tuple[str, ...]:
-    """What to do next, and to mark steps where there are none: first where nothing else is known to do."""
-    if context.has_steps:
-        return (*then,)
-    marks, is_known = remedy(STEP_MARKS, context.recorder), _most_of_capture(account) is not None
-    lacks_devices = account.blindness is not None and not account.blindness.of_host
-    return (*then, marks) if is_known or lacks_devices or account.is_silent else (marks, *then)
-
-
-def _act_on_most(context: Context, account: StepAccount) -> tuple[str, ...]:
-    """What to do about a library's work that takes most of a capture without steps, of which no rule can say more."""
-    culprit = account.rows[0].culprit if account.rows else None
-    if context.has_steps or culprit is None or account.percent(culprit.ps) < 100.0 * _MOST_OF:
-        return ()
-    return act_on_culprit(culprit)
-
-
-def _act_on_untrained(context: Context) -> tuple[str, ...]:
-    """What to do about a function within the model's forward pass in which nothing is trained, where it takes much."""
-    own = [
-        line
-        for line in context.lines
-        if line.in_layer and not line.calls_model and line.share("host_compute") >= _MOST_OF
-    ]
-    return tuple(
-        f"{line.name} ({line.where}) takes {share:.0f} % of the step, and nothing in it is trained: if it computes the"
-        " same in every step, do that once, before the loop, and keep the result"
-        for line in own[:1]
-        if (share := context.percent(line.own_ps / MS / context.quiet)) >= LARGE_SHARE
-    )
-
-
-def _act_on_update(context: Context) -> tuple[str, ...]:
-    from stepscope.analysis.advice.rules.redundant_compute import act_on_update
-
-    return act_on_update(context)
-
-
-def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
-    row = next((row for row in account.rows if row.cause != CONTENTION), None)
-    if row is not None and row.cause == "unknown" and account.is_silent and row is account.rows[0]:
-        return f"Find out what {account.devices} does while launched work waits"
-    if account.blindness is not None and account.blindness.hides_causes:
-        return "Record again: what its events mean is not known"
-    lacks_devices = account.blindness is not None and not account.blindness.of_host
-    if lacks_devices and row is not None and row.cause in ("unknown", "sync", "launch"):
-        return "Record again: what the devices do is missing"
-    if (uneven := _uneven_hosts(context)) is not None:
-        return f"Find out why {uneven[0]} takes longer than the others"
-    if not context.has_steps:
-        found = _most_of_capture(account)
-        do = "Find out what runs" if row is not None and row.cause == "unknown" else "Shorten"
-        return _NO_STEPS if found is None else f"{do} {found[0]}: it is {found[1]:.0f} % of the capture"
-    if account.rows[0].cause == CONTENTION:
-        return "Nothing stands out, but the loop waits for a free core"
-    if is_busy:
-        return title_of_work(context, account) or "Nothing stands out"
-    share = 0.0 if row is None else account.percent(row.ps, row.cause)
-    if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
-        return f"Find out what {shorten_op(row.culprit.name)} does: it holds most of the unexplained {share:.0f} %"
-    if row is not None and row.cause == "unknown" and share >= LARGE_SHARE:
-        return f"Record more detail: nothing was recorded for {share:.0f} % of {account.each_step}"
-    if row is None or share < 100.0 * _MOST_OF:
-        return "No single cause stands out"
-    return f"Nothing known shortens {words_of_row(account, row)}"
-
-
-def _uneven_hosts(context: Context) -> tuple[str, str] | None:
-    """The host whose steps take longer than those of all others, and by how much, in words; None where none does.
-
-    Communication is left out, in which the others wait for it.  Processes that compute on the cores of a machine, and
-    those of a busy one, share them: which of them is kept waiting is chance.
-    """
-    accounts = [(each.account, each.host) for each in context.hosts if each.account is not None]
-    if not context.has_device or any(account.is_busy for account, _ in accounts):
-        return None
-    times = sorted((account.own_ps, host) for account, host in accounts if account.has_steps)
-    if len(times) < 2 or 100.0 * times[-1][0] < (100.0 + LARGE_SHARE) * times[-2][0]:
-        return None
-    (usual_ps, _), (most_ps, host) = times[-2:]
-    return host, f"{host} takes {most_ps / MS:,.2f} ms per step, the others at most {usual_ps / MS:,.2f}"
-
-
-def _most_of_capture(account: StepAccount) -> tuple[str, float] | None:
-    """What a person can look at that is most of a capture without steps, with its share in percent; None where nothing
-    is, or where the host only waits in it."""
-    row = next((row for row in account.rows if row.cause not in (CONTENTION, "sync")), None)
-    culprit = row.culprit if row is not None and row is account.rows[0] else None
-    share = account.percent(culprit.ps, row.cause) if culprit is not None and row is not None else 0.0
-    if culprit is None or share < (LARGE_SHARE if is_of_program(culprit.name) else 100.0 * _MOST_OF):
-        return None
-    return f"`{brief(culprit_name(culprit))}`", share
-
-
-def _list_hidden(account: StepAccount, python_recorded: bool) -> dict[str, float]:
-    """What the recording does not show, a sentence each, with its share of the step in percent."""
-    shares = {row.cause: account.percent(row.ps, row.cause) for row in account.rows}
-    return {
-        f"{share:.1f} % of {account.each_step} {_HIDDEN[cause]}": share
-        for cause, share in shares.items()
-        if cause in _HIDDEN and share >= LEAST_PERCENT and not (python_recorded and cause == "python")
-    }
-
-
-def _inside_program(context: Context) -> dict[str, float]:
-    """The largest compiled program, if it computes for most of the step, and half of its share, as its ops are seen."""
-    work = context.work
-    if not work.modules or not work.compute_ps:
-        return {}
-    of_computing = min(work.modules[0].total_ps / work.compute_ps, 1.0)  # several threads may compute at once
-    share = context.percent(context.cause_ms("host_compute")) * of_computing
-    text = f"most of the step is the program {work.modules[0].name}: work repeated inside it cannot be seen"
-    return {text: _DOUBTED * share} if share >= _WHOLE_STEP else {}
-
-
-def _remark_on(context: Context, doubtful: Sequence[Advice]) -> list[str]:
-    """The first advice that was not sure enough, in words, if it gains something even where its prediction is as far
-    off as usual, or is about a large share and nothing is predicted; of others their upper ends say nothing about the
-    run."""
-    for each in doubtful:
-        if (each.certain_percent or 0.0) >= LEAST_PERCENT:
-            return [f'perhaps "{each.title}" (about {each.predicted_speedup:.2f}x)']
-        is_large = context.percent(each.part_ms or 0.0) >= LARGE_SHARE
-        if (
-            each.gain_percent is None and is_large and each.kind != "host_sync"
-        ):  # what waits for the unknown is no cause
-            return [f'perhaps "{each.title}"']
-    return []

@@ -1,1 +1,1 @@
-"""The rules of this package: see `stepscope.analysis.advice.registry`, which lists their files."""
+"""The rules of this package: see `stepscope.analysis.advice.rule`, which lists their files."""

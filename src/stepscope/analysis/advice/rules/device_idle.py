@@ -6,11 +6,10 @@ Idle time caused by input, saving, compiling or Python belongs to other rules.
 from __future__ import annotations
 
 from stepscope.analysis.account.account_text import cause_words
-from stepscope.analysis.advice.actions import ForTraining
 from stepscope.analysis.advice.by_work import act_on_host_function
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, rows_of
+from stepscope.analysis.advice.rule import Actions, Finding, ForTraining, Rule, actions_for, rows_of
 from stepscope.analysis.advice.rules.dispatch import TINY_BATCH
 from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES
 from stepscope.analysis.facts.changes import LONG_CALL_PS

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 from stepscope.analysis.account.predict import usual_error
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Advice, Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import Actions, Finding, Gain, Rule, actions_for
 from stepscope.analysis.advice.rules.words import AT_ONCE, WORDS_OF_CLASS
 from stepscope.analysis.facts.loop_events import Starts
 from stepscope.analysis.facts.work import OPS_OF_A_PROGRAM, OpShare, WorkFacts, module_of

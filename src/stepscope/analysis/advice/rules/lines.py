@@ -11,11 +11,17 @@ import math
 
 from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Named, order_actions, place_actions
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import (
+    Finding,
+    Named,
+    Rule,
+    actions_for,
+    order_actions,
+    place_actions,
+    predict_change,
+)
 from stepscope.analysis.advice.rules.words import AT_ONCE, FOR_REPORTS, SLEEPS, WORDS_OF_CLASS
 from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts

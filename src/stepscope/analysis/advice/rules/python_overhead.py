@@ -6,10 +6,9 @@ from dataclasses import replace
 
 from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Named, order_actions
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Interval, Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import Actions, Finding, Named, Rule, actions_for, order_actions
 from stepscope.analysis.advice.rules.words import FEWER_LAUNCHES, SLEEPS, WORDS_OF_CLASS
 from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.facts.loop import LoopFacts

@@ -6,10 +6,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Actions, Finding, Op, Rule, actions_for
+from stepscope.analysis.advice.rule import Actions, Finding, Named, Op, Rule, actions_for
 from stepscope.analysis.advice.rules.device_work import find_work
 from stepscope.analysis.advice.rules.memory import describe_room
 from stepscope.analysis.advice.rules.words import ONCE, RARELY, SKIP, WORDS_OF_CLASS

@@ -9,9 +9,8 @@ import numpy as np
 
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.advice.context import MS, Context
-from stepscope.analysis.advice.gain import Gain
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Finding, Rule
+from stepscope.analysis.advice.rule import Finding, Gain, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.workers.answer import JobAnswer, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of

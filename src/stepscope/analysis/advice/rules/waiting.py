@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Beside, Named, Once
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
-from stepscope.analysis.advice.rule import Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import Beside, Finding, Named, Once, Rule, actions_for, predict_change
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 from stepscope.analysis.facts.feeding import FEWEST_ROWS, FeedFacts
 from stepscope.analysis.facts.inside import act_on_culprit

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from stepscope.analysis.advice.actions import Beside, Once
-from stepscope.analysis.advice.rule import Actions
+from stepscope.analysis.advice.rule import Actions, Beside, Once
 
 SKIP = "skip it if its result is not used: a loss with weight zero, a metric that nobody reads"
 RARELY = "evaluate every N steps instead of in every step"

@@ -21,7 +21,7 @@ from types import ModuleType
 
 import stepscope
 from bench.freeze import list_recordings
-from stepscope.analysis.advice import ranking
+from stepscope.analysis.advice import no_advice, ranking
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.ranking import Advised
 from stepscope.analysis.advice.rule import Rule, own_rules
@@ -98,7 +98,7 @@ def find_constants() -> Iterator[Number]:
     A number that is only the threshold of rules is moved with each of them.
     """
     modules = {sys.modules[each.__module__] for rule in own_rules() if (each := rule.find or rule.evaluate) is not None}
-    for module in sorted({*modules, ranking}, key=lambda module: module.__name__):
+    for module in sorted({*modules, no_advice, ranking}, key=lambda module: module.__name__):
         body = ast.parse(Path(str(module.__file__)).read_text("utf-8")).body
         functions = [node for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
         read = {each.id for node in functions for each in ast.walk(node) if isinstance(each, ast.Name)}

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from stepscope.analysis.account.account import StepAccount
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.actions import Named
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.rule import Actions, actions_for, fit_actions
+from stepscope.analysis.advice.rule import Actions, Named, actions_for, fit_actions
 from stepscope.vocabulary.families import (
     ATTENTION,
     CONVOLUTION,

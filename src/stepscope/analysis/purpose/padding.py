@@ -118,7 +118,8 @@ def _is_used_part(own: I64, filled: I64, batch: I64) -> Mask:
     each_step, all_steps = lengths(batch, filled), lengths(filled)
     most = np.zeros(int(filled.max(initial=0)) + 1, np.int64)
     np.maximum.at(most, filled, each_step)
-    return (most[filled] == 1) & (all_steps > 1)
+    same: Mask = (most[filled] == 1) & (all_steps > 1)
+    return same
 
 
 def _is_number(trace: HostTrace, texts: I64) -> Mask:

@@ -8,7 +8,6 @@ from typing import Any
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.advice.context import Context
-from stepscope.analysis.advice.gain import predict_change
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import Beside, Finding, Named, Once, Rule, actions_for, predict_change
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS

@@ -23,7 +23,8 @@ from stepscope.cli.words import ParsedNames
 from stepscope.errors import UsageError
 
 _RANKS = ("RANK", "LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK")
-# A cause gets a culprit from five samples of the stacks, one each 10 ms: a cause that takes a fifth has them here.
+# A cause gets a culprit from five samples of the stacks, 10 ms apart where sampling is dear, else 4: a cause that takes
+# a tenth has them here.
 _LEAST_SECONDS = 0.5
 
 Script = Annotated[str, argument(value="SCRIPT", help="The script; - reads it from stdin.")]

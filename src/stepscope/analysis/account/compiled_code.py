@@ -25,7 +25,7 @@ from stepscope.vocabulary.lookup import type_names
 _MOST_PYTHON = 0.05
 # Of a call, innermost: a thousand instructions of Python take less, which is a long function without a loop.
 _LEAST_CALL_PS = 100_000_000
-_LEAST_PS = 50_000_000_000  # five samples at the rate of `stepscope run`: of less nothing is said
+_LEAST_PS = 50_000_000_000  # five samples, 10 ms apart: of less nothing is said
 _LEAST_SAMPLES = 5  # of a function: with none of five in Python, it is less than half of the time (p = 0.03)
 # Of a function's time: of more, it waits in its calls, such as in `time.sleep`, and computes nothing.
 _MOST_ASLEEP = 0.5

@@ -31,6 +31,7 @@ from stepscope.analysis.account.functions import (
 from stepscope.analysis.account.model import StepModel
 from stepscope.analysis.account.selectors import Portion
 from stepscope.analysis.account.statements import (
+    SampledLoop,
     Statement,
     loop_around,
     loop_in,
@@ -512,8 +513,8 @@ def _describe(
     )
     is_own = said is not None and bool(said.loop)
     around, carries = loop_around(trace, loop.line, frame, training.spans)
-    own = loop_in(trace, loop.line, trace.name_of(inner.frame), spans) if said is None else None
-    if own is not None:  # its time is spread over the lines of the loop
+    own = loop_in(trace, loop.line, trace.name_of(inner.frame), spans)
+    if own is not None and said is None:  # its time is spread over the lines of the loop
         around, carries = f"line {own.line} of {name} ({file})", own.needs
     products = _products_of(trace, loop.line)
     calls_model = _calls_model(trace, _starting_in(trace, products, certain))
@@ -539,9 +540,14 @@ def _describe(
         calls_model=calls_model,
         statement=said,
         loop="" if is_own else around,
-        carries=said.carries if said is not None and is_own else carries,
+        carries=said.carries or _needs_of(own, said) if said is not None and is_own else carries,
         library=_library_at(trace, loop, said),
     )
+
+
+def _needs_of(own: SampledLoop | None, said: Statement) -> str:
+    """What a round of a statement's loop needs of the one before, by the other lines of that loop."""
+    return own.needs if own is not None and own.line == said.loop else ""
 
 
 def _starting_in(trace: HostTrace, rows: I64, spans: Spans) -> I64:

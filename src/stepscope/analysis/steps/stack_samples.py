@@ -36,7 +36,7 @@ from stepscope.vocabulary.traits import CallTrait, CodeTrait
 
 _MOST_OF = 0.5  # a function with this share of the time is where to look
 _GOOD_PART = 0.25  # 57 to 100 % of samples showed the function that computes, on a busy machine (batches of 2 to 16 ms)
-_INTERVAL_PS = 10_000_000_000  # between samples, at the rate of `stepscope run`
+_INTERVAL_PS = 10_000_000_000  # between samples that no time was recorded of, as of `stepscope run` until 0.2
 _LEAST_SAMPLES = 5
 _LEAST_PS = _LEAST_SAMPLES * _INTERVAL_PS  # of less time nothing is said
 

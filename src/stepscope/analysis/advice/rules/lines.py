@@ -388,7 +388,7 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
             f" environments or sequences: {needs}"
         )
         plain = f"or compute on Python numbers or NumPy in {line.name} (.tolist() before it), which starts no ops"
-        return (wide, plain) if few else (wide,) if line.loop else ()
+        return (wide, plain) if few else (wide,) if line.loop or at else ()
     on = f" on {' x '.join(map(str, line.often_size))}" if line.often_size else ""
     unless = "" if said is not None and said.loop else ", if they are independent"
     around = ", with any loops around it," if at else ""

@@ -9,6 +9,7 @@ from sampling import sampled_thread
 from stepscope.analysis.account.statements import (
     Statement,
     loop_around,
+    loop_in,
     main_statement,
     statement_that_calls,
     takes_result,
@@ -113,3 +114,17 @@ def test_of_two_calls_of_a_function_the_one_that_holds_some_time():
         Statement("train.py", 20, "teacher", 1.0),
     )
     assert statement_that_calls(trace, line, "$net.py:9 other", spans) is None
+
+
+def test_a_loop_is_that_of_all_its_lines_and_needs_what_one_of_them_does():
+    said = {
+        f"{MAKE} @23 loop=22 to=24": "xxxx      ",
+        f"{MAKE} @24 loop=22 carries=running to=25": "    xxxx  ",
+        f"{MAKE} @30 to=return": "        xx",
+    }
+    trace = sampled(said)
+    line, spans = threads_of(trace).main, observed_time(trace)
+
+    loop = loop_in(trace, line, MAKE, spans)
+    assert loop is not None and (loop.line, loop.carries, loop.needs) == (22, "", "running")
+    assert loop_in(trace, line, "$data.py:3 read", spans) is None

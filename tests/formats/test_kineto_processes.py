@@ -180,6 +180,19 @@ def test_work_of_a_stream_of_tensorflow_1_is_started_by_the_op_of_its_node_and_c
     assert op_of(trace, "Conv2D ") == "Conv2D"
 
 
+def test_ops_of_all_devices_of_tensorflow_1_are_on_one_line_as_far_as_they_fit() -> None:
+    """The writer's lines are no threads: what the CPU does before an op of a device is what that waits for."""
+    op = {"cat": "Op"}
+    trace = load(
+        called(1, "/job:a/task:0/gpu:0 Compute"), called(2, "/job:a/task:0/cpu:0 Compute"),
+        row("IteratorGetNext", 2, 0, 0, 8, **op), row("Const", 1, 0, 1, 1, **op), row("Conv2D", 1, 0, 10, 5, **op),
+        row("NcclAllReduce", 1, 1, 12, 9, **op),
+    )  # fmt: skip
+
+    line = {trace.name_of(at): int(trace.events.line[at]) for at in range(len(trace.events))}
+    assert line["IteratorGetNext"] == line["Const"] == line["NcclAllReduce"] != line["Conv2D"]
+
+
 def test_a_device_whose_streams_are_recorded_together_has_them_on_one_line() -> None:
     trace = load(called(5, "/device:GPU:1/stream:all Compute"), row("Conv2D", 5, 0, 6, 9, cat="Op"))
 

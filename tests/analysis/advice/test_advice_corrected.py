@@ -9,10 +9,11 @@ from draw import MS, Sort, draw
 from reporting import context_of
 
 from stepscope.analysis.advice import Advice, advise
-from stepscope.analysis.advice.rule import fit_actions, has_bfloat16
+from stepscope.analysis.advice.rule import fit_actions
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.model import EventKind, HostTrace
+from stepscope.vocabulary.accelerators import has_bfloat16
 
 K = EventKind
 

@@ -73,6 +73,18 @@ def test_what_is_silent_before_the_first_work_is_starting_up(tmp_path: Path) -> 
     )
 
 
+def test_pages_that_move_do_not_hide_what_comes_before_them(tmp_path: Path) -> None:
+    """No call asks for pages of unified memory: they follow the launch whose kernel touches them."""
+    export = NsightExport()
+    export.call("cudaMallocManaged_v6000", 0, 800_000)
+    export.call("cudaLaunchKernel_v7000", 900_000, 900_015, 1)
+    export.kernel("add", 900_020, 901_000, 1)
+    export.copy(11, 900_100, 900_200, 0)
+    causes = {row["cause"]: row["percent"] for row in overview(export, tmp_path)["account"]}
+
+    assert causes["launch"] > 80
+
+
 def test_the_longest_silence_is_named_by_the_calls_around_it(tmp_path: Path) -> None:
     export = NsightExport()
     export.call("cudaLaunchKernel_v7000", 0, 5, 1)

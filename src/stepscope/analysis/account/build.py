@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from stepscope import kernels
@@ -39,8 +41,12 @@ def build_graph(trace: HostTrace) -> Graph | None:
     nodes = _join_nodes(host, queues, producers, bounds)
     batches = len(host) + len(queues)
     finder = NodeFinder(host.line, host.start_ps, host.end_ps)
+    begun = list[Edges]()
+    if steps.source == "none" and threads.main >= 0:
+        queues, begun = _begin_queues(queues, finder, threads.main, host.end_ps, len(host))
     edges = Edges.join(
         [
+            *begun,
             *_launch_edges(trace, finder, queues, len(host)),
             *contacts.edges(finder, queues, len(host)),
             queue_edges(queues, len(host)),
@@ -104,6 +110,19 @@ def _launch_edges(trace: HostTrace, finder: NodeFinder, queues: Queues, first: i
         source = finder.starting_from(line[at], begins[at]) if after_start else finder.ending_by(line[at], ends[at])
         found.append(Edges.connect(source, target[at], queues.latency_ps[known][at], E.LAUNCH, False, after_start))
     return found
+
+
+def _begin_queues(queues: Queues, finder: NodeFinder, main: int, end_ps: I64, first: int) -> tuple[Queues, list[Edges]]:
+    """The first work of each queue, where nothing says what launched it, follows what the loop's thread did before it,
+    as pages of unified memory move once a kernel touches them: no silence of the queue explains the time before."""
+    rows = np.flatnonzero((queues.previous < 0) & (queues.call < 0))
+    source = finder.ending_by(np.full(len(rows), main), queues.start_ps[rows])
+    rows, source = rows[source >= 0], source[source >= 0]
+    pause, unexplained = queues.pause_ps.copy(), queues.unexplained_ps.copy()
+    pause[rows], unexplained[rows] = 0, 0
+    lag = np.maximum(queues.start_ps[rows] - end_ps[source], 0)
+    edges = Edges.connect(source, first + rows, lag, E.LAUNCH, False)
+    return replace(queues, pause_ps=pause, unexplained_ps=unexplained), [edges]
 
 
 @dataclass(frozen=True)

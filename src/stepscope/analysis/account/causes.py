@@ -441,7 +441,11 @@ def _hold_steps(trace: HostTrace, rows: I64) -> Mask:
 def _dispatches(trace: HostTrace) -> Mask | None:
     """Host events in an op that launches device work, itself or inside, and those in no op that do the same: bool of
     shape (events,); None without devices.  A call whose name says so launches work, though that was not recorded."""
-    call, named = forest(trace).cause[device_rows(trace)], events_of_kind(trace, K.RUNTIME_CALL)
+    kind = trace.events.kind
+    work = device_rows(trace)
+    call, named = forest(trace).cause[work], events_of_kind(trace, K.RUNTIME_CALL)
+    # An op whose result is copied to a device has computed it on the host.
+    call[(kind[work] == K.COPY_HOST_TO_DEVICE) & (kind[np.maximum(call, 0)] == K.OP)] = -1
     named = named[has_trait(trace, trace.events.type[named], CallTrait.LAUNCHES_KERNEL | CallTrait.LAUNCHES_GRAPH)]
     call = np.append(call[call >= 0], named)
     if not len(call):

@@ -30,7 +30,9 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
-from stepscope.model.arrays import distinct
+from stepscope.model.arrays import I64, Mask, distinct
+from stepscope.vocabulary.lookup import has_trait
+from stepscope.vocabulary.traits import CallTrait
 
 DISPATCHES = (EventKind.TRACED_FUNCTION, EventKind.EAGER_EXECUTE, EventKind.FUNCTION_RUN)
 _NOTHING = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -57,7 +59,17 @@ def _long_dispatches(trace: HostTrace) -> Spans:
     rows = np.flatnonzero((quiet.line == threads.main) & (quiet.event >= 0))
     rows = rows[quiet.end_ps[rows] - quiet.start_ps[rows] >= LONG_GAP_PS]
     rows = rows[event_causes(trace)[quiet.event[rows]] == Cause.LAUNCH]
+    rows = rows[~_starts_runtime(trace, quiet.event[rows])]
     return Spans.union(quiet.start_ps[rows], quiet.end_ps[rows])
+
+
+def _starts_runtime(trace: HostTrace, calls: I64) -> Mask:
+    """Which calls of a device's runtime start it, as they come before anything that a device does, and are none that
+    wait: the first of a process makes its context.  Bool of shape (calls,)."""
+    work, events = device_rows(trace), trace.events
+    first = int(events.start_ps[work].min()) if len(work) else 0
+    found: Mask = (events.kind[calls] == EventKind.RUNTIME_CALL) & (events.start_ps[calls] < first)
+    return found & ~has_trait(trace, events.type[calls], CallTrait.MAY_BLOCK)
 
 
 def silent_spans(trace: HostTrace) -> Spans:

@@ -81,7 +81,7 @@ _UPDATE: Actions = {
         _LARGER_BATCH,
     ),
     "tensorflow": (
-        "tf.function(jit_compile=True), or model.compile(jit_compile=True), fuses the ops of the update into one pass",
+        "compile the step with jit_compile=True, of tf.function or model.compile: it fuses the ops of the update",
         _LARGER_BATCH,
     ),
     "": (_LARGER_BATCH,),
@@ -140,7 +140,8 @@ def title_of_work(context: Context, account: StepAccount) -> str:
     if row.culprit is None or row.culprit.file or 2 * row.culprit.ps <= account.step_ps:
         return ""
     place = _HOST if row.cause == "host_compute" else _DEVICE
-    if not work_actions(row.culprit.op or row.culprit.name, place, context.framework):
+    known = work_actions(row.culprit.op or row.culprit.name, place, context.framework)
+    if not known and not _act_on_own(row.culprit, place == _HOST, context.framework):
         return ""
     name = brief(row.culprit.op or row.culprit.name)
     return f"Make `{name}` cheaper: it is {account.percent(row.culprit.ps):.0f} % of {account.each_step}"

@@ -26,7 +26,7 @@ from stepscope.analysis.trace.remedies import PYTHON_CALLS, remedy
 from stepscope.errors import UsageError
 from stepscope.plugins import plugins_of
 from stepscope.records import dataclass
-from stepscope.vocabulary.patterns import Pattern
+from stepscope.vocabulary.accelerators import words_of_others
 
 # ---- gains -----------------------------------------------------------------------------------------------------------
 # The gain of a change: what the replay of the step's model says, or why it says nothing.
@@ -467,55 +467,11 @@ def rows_of(tool: str, shares: Sequence[Share], steps: int) -> tuple[Row, ...]:
     return tuple(Row(tool, each.name, round(each.total_ps / steps / MS, 3)) for each in shares[:_MOST_ROWS])
 
 
-# ---- what an accelerator can do --------------------------------------------------------------------------------------
-
-_BEFORE_AMPERE = Pattern(
-    r"(?i).*(?:\b(?:V100|P100|P40|P4|T4|T40|K80|K40|M40|M60|GTX|TITAN|RTX 20\d\d|Quadro RTX)\b"
-    r"|V100|compute capability [3-7]\.)"
-)
-
-
-def has_bfloat16(device_type: str) -> bool:
-    """Whether a device computes in bfloat16 and TensorFloat-32; true for an unknown one.
-
-    >>> has_bfloat16("Tesla V100-SXM2-16GB"), has_bfloat16("NVIDIA GPU (Turing, compute capability 7.5)")
-    (False, False)
-    >>> has_bfloat16("NVIDIA H100 80GB HBM3"), has_bfloat16("")
-    (True, True)
-    """
-    return _BEFORE_AMPERE.match(device_type) is None
-
-
-# Compute capability 8.9 and up multiply in FP8, as do AMD's devices from MI300 on.
-_BEFORE_FP8 = Pattern(
-    r"(?i).*(?:\b(?:A[38]00|A100|A800|A10G?|A16|A2|A30|A40|RTX (?:A\d000|30\d\d)|MI[12]\d\d)\b"
-    r"|compute capability 8\.[0-7]|gfx90)"
-)
-_OF_AMD = Pattern(r"(?i).*(?:\bAMD\b|Radeon|Instinct|\bMI\d{2,3}X?\b|\bgfx\d)")
-_OF_OTHERS = Pattern(r"(?i).*(?:Ascend|\bNPU|\bTPU|\bXPU|Gaudi|\bHPU)")
-
-
 def fit_actions(device_type: str, actions: tuple[str, ...]) -> tuple[str, ...]:
     """The actions that a device can follow: none that names a number format which it lacks, or what only devices of
-    another maker have.
-
-    >>> fit_actions("AMD Instinct MI300X", ("cuDNN's attention", "FP8")), fit_actions("NVIDIA A100-SXM4-80GB", ("FP8",))
-    (('FP8',), ())
-    """
-    lacks = [*_FORMATS] * (not has_bfloat16(device_type))
-    if lacks or _BEFORE_FP8.match(device_type):
-        lacks.append("FP8")
-    is_amd = _OF_AMD.match(device_type) is not None
-    if is_amd or _OF_OTHERS.match(device_type):
-        lacks += _OF_NVIDIA
-    if device_type and not is_amd:
-        lacks += _AMD_ALONE
+    another maker have."""
+    lacks = words_of_others(device_type)
     return tuple(action for action in actions if not any(name in action for name in lacks))
-
-
-_FORMATS = ("bfloat16", "bf16", "TensorFloat-32", "tensorfloat32")
-_OF_NVIDIA = ("cudnn", "cuDNN", "`ncu`")
-_AMD_ALONE = ("MIOPEN", "`rocprof-compute`")
 
 
 # ---- culprits in words -----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ Rows of processes that are not known are counted: nothing is said of a device th
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
@@ -60,6 +61,7 @@ _OF_TF1 = (TF1_OP, TF1_DISPATCH)
 _OF_NPU = (NPU_TASK, NPU_COLLECTIVE)
 _PLANE = re.compile(r"Plane \d+")
 _NUMBER = re.compile(r"(\d{1,9})$")
+_PS_OF_US = 1_000_000
 _MOST_NAMED = 3  # processes of a message
 
 
@@ -192,12 +194,29 @@ def _link_by_name(raw: Raw, rows: Mask) -> None:
 
 
 def _place_on_one_host(raw: Raw, pids: Sequence[int]) -> None:
-    """Gives the lines of several processes to the first of them, in place: one program ran ops for each device."""
+    """Gives the ops of several processes to the first of them, in place: one program ran ops for each device.
+
+    The writer has spread them over lines on which none overlap, device by device, and no line is a thread.  Here they
+    go to the first that they fit into, the longest first, all devices together: what an op of one device waits for on
+    another is then on its line, and most are on one.
+    """
+    rows = np.flatnonzero(np.isin(raw.pid, list(pids)) & is_phase(raw, "XBEbei"))
+    start = raw.us[rows] * _PS_OF_US + raw.frac_ps[rows]
+    end = start + np.maximum(raw.duration_us[rows] * _PS_OF_US + raw.duration_frac_ps[rows], 0)
+    bounds, line = list[list[int]](), np.zeros(len(rows), np.int64)  # of each line: where its ops start and end
+    for at in np.lexsort((start, start - end)).tolist():  # the ops of one step: thousands at most
+        begins, ends = int(start[at]), int(end[at])
+        # What is longer lies around an op, beside it, or has a bound inside it: there the op does not fit.
+        free = (place for place, each in enumerate(bounds) if bisect_right(each, begins) >= bisect_left(each, ends))
+        line[at] = next(free, len(bounds))
+        if line[at] == len(bounds):
+            bounds.append([])
+        insort(bounds[line[at]], begins)
+        insort(bounds[line[at]], ends)
+    for each in range(len(bounds)):
+        raw.tid[rows[line == each]] = raw.texts.add(str(each))
     for pid in pids[1:]:
-        here = (raw.pid == pid) & ~is_phase(raw, "M")
-        for tid in distinct(raw.tid[here]).tolist():
-            raw.tid[here & (raw.tid == tid)] = raw.texts.add(f"{raw.texts[pid]}:{raw.texts[tid]}")
-        raw.pid[here] = pids[0]
+        raw.pid[(raw.pid == pid) & ~is_phase(raw, "M")] = pids[0]
 
 
 def _place_by_thread(raw: Raw, rows: Mask) -> None:

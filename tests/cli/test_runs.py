@@ -61,7 +61,7 @@ def test_what_the_search_joined_and_left_out_is_said(tmp_path: Path, capsys) -> 
     said = capsys.readouterr()
     assert "[joined]" in said.out + said.err
     assert "[beside]" not in said.out + said.err
-    problems = Catalogue([Root(str(tmp_path))]).look().problems
+    problems = Catalogue([Root(str(tmp_path))]).scan().problems
     assert [problem.code for problem in problems] == ["beside", "joined"]
 
 

@@ -134,7 +134,7 @@ def test_identities_come_from_the_listing(server: Server, logdir: Path) -> None:
     profile = stepscope.load(f"{BUCKET}/logs")
     server.requests()
     for host in profile.hosts:
-        profile._work.know(next(file for file in profile._files if file.host == host))
+        profile._work.identify(next(file for file in profile._files if file.host == host))
     assert server.requests() == []
 
 

@@ -616,7 +616,7 @@ def test_a_link_leads_out_of_a_logdir_only_if_that_is_allowed(tmp_path, linked):
 
     def runs(follows: bool) -> set[str]:
         site = Site(SiteOptions([Root(str(tmp_path / "logs"))], is_shared=True, follows_links=follows))
-        listing = site.catalogue.look()
+        listing = site.catalogue.scan()
         assert any(problem.code == "link" for problem in listing.problems) is not follows
         site.close()
         return {one.session.run for one in listing.sessions}

@@ -52,7 +52,7 @@ def assemble_profile(
         spool.facts(cost.PLANE, {FRAMEWORK_LOST: 1})
     spooled = spool.finish(clock_ns)
     try:
-        content = make_anywhere(spooled, first, host, jump_ns, helper)
+        content = make_profile_in_helper(spooled, first, host, jump_ns, helper)
     except Exception as failure:
         if first is None:
             raise
@@ -85,7 +85,7 @@ def _notes(framework: Collected | None, first: bytes | Path | None, host: str) -
         yield f"the framework's part of this profile is missing: {error}"
 
 
-def make_anywhere(
+def make_profile_in_helper(
     spooled: bytes, framework: bytes | Path | None, host: str, jump_ns: int, helper: Helper
 ) -> bytes | Path:
     """As `make_profile`, by the helper if it is wanted; the profile is a file of its folder then."""

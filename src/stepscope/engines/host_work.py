@@ -153,7 +153,7 @@ class HostWork:
         known = self._known.get(file.host)
         return known.key if known else cache_key(self._identities(file), file.host)
 
-    def know(self, file: HostFile) -> KnownFile:
+    def identify(self, file: HostFile) -> KnownFile:
         """What another process need not find out again.  Raises NotFoundError, AccessError."""
         identity = self.identity(file)
         return KnownFile(identity, cache_key(self._identities(file), file.host) if self.cache.is_on else None)

@@ -213,7 +213,7 @@ class SessionWork:
             try:
                 kept = self._kept_partials(file, tools, selection)
                 if kept is None:
-                    left.append((place, file, self.host.know(file)))
+                    left.append((place, file, self.host.identify(file)))
                 else:
                     schedule.add_known(place, file.host, kept)
             except InputError as error:

@@ -44,7 +44,7 @@ def config(site: Site, request: Request) -> Answer:
 
 def sessions(site: Site, request: Request) -> Answer:
     """Answers with the sessions, the newest first, and the paths that could not be read."""
-    listing = site.catalogue.look()
+    listing = site.catalogue.scan()
     return json_answer(
         {
             "sessions": [_listed(site, one) for one in listing.sessions],

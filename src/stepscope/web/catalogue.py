@@ -92,7 +92,7 @@ class Catalogue:
         self._listing: Listing | None = None
         self._valid_until = 0.0
 
-    def look(self) -> Listing:
+    def scan(self) -> Listing:
         """The sessions now, or a moment ago.  A root without sessions is listed in `problems`; nothing is raised."""
         with self._lock:
             if self._listing is None or time.monotonic() >= self._valid_until:
@@ -113,7 +113,7 @@ class Catalogue:
 
     def sessions(self) -> tuple[Listed, ...]:
         """The sessions, the newest first."""
-        return self.look().sessions
+        return self.scan().sessions
 
     def find(self, wanted: str) -> Listed | None:
         """The session with an id and the current identities of its files; None if there is none."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stepscope.capture import cost, files
 from stepscope.capture.aside import FailedError, Helper, UnableError
-from stepscope.capture.assemble import PROFILE, make_anywhere
+from stepscope.capture.assemble import PROFILE, make_profile_in_helper
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.watching.triggers import Mark
@@ -86,7 +86,7 @@ def convert_ring(
         attached: other files to keep beside it.
     """
     try:
-        profile = make_anywhere(content, None, target.name, 0, helper)
+        profile = make_profile_in_helper(content, None, target.name, 0, helper)
         stored = files.store_all((Artifact(PROFILE, profile), *attached), target)
         with suppress(OSError):
             target.partial.unlink()

@@ -137,3 +137,30 @@ def is_of_basis(op: str) -> bool:
 def is_product(op: str) -> bool:
     """True for an op that multiplies, by its name in JAX."""
     return _PRODUCTS.search(op) is not None
+
+
+def is_choice_of_rows(op: str) -> bool:
+    """True for a selection that stands for a condition under `vmap`, by its name in JAX; not for `jnp.where`.
+
+    >>> is_choice_of_rows("jit(f)/vmap()/select_n"), is_choice_of_rows("jit(f)/vmap(jit(_where))/select_n")
+    (True, False)
+    """
+    return op_at_end(op) == "select_n" and "vmap(" in op and "jit(_where)" not in op
+
+
+def is_layer(op: str) -> bool:
+    """True for a product or a convolution of the program's own, by its name in JAX.
+
+    >>> is_layer("jit(f)/transpose(jvp())/dot_general"), is_layer("jit(f)/jvp()/reduce_sum")
+    (True, False)
+    """
+    return op_at_end(op).startswith(("dot_general", "conv_general", "ragged_dot"))
+
+
+def op_at_end(op: str) -> str:
+    """What an op computes, without the functions around it.
+
+    >>> op_at_end("jit(f)/transpose(jvp())/mul"), op_at_end("")
+    ('mul', 'copy')
+    """
+    return op.rpartition("/")[2] or "copy"

@@ -457,10 +457,12 @@ def sum_by_name(trace: HostTrace, rows: I64, own: I64) -> list[OpShare]:
 
 
 def _count_backward_passes(trace: HostTrace, steps: HostSteps, heavy: I64, backward: Mask) -> int:
-    """How often heavy work switches from forward to backward."""
+    """How often heavy work switches from forward to backward.  In a graph, each op of which has a name of its own, ops
+    that do not need each other run in any order: it has no more passes than runs of one op."""
     order = np.argsort(trace.events.start_ps[heavy], kind="stable")
     turned = backward[order]
-    return int((turned[1:] & ~turned[:-1]).sum()) if len(turned) else 0
+    switches = int((turned[1:] & ~turned[:-1]).sum()) if len(turned) else 0
+    return min(switches, int(np.bincount(trace.events.type[heavy[backward]]).max(initial=0)))
 
 
 _DIMS = Pattern(r"\[(\d{1,15}),(\d{1,15})[\],]")  # no tensor has a longer side, so more digits are damage

@@ -22,7 +22,7 @@ from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.custom_calls import PRODUCT, kind_of_call
-from stepscope.vocabulary.jax import is_backward, is_computed_again, is_of_second_order
+from stepscope.vocabulary.jax import function_of_program, is_backward, is_computed_again, is_of_second_order
 
 Size = tuple[int, ...]
 _Found = TypeVar("_Found")
@@ -30,7 +30,7 @@ _Found = TypeVar("_Found")
 # Of a table's rows.  To update some rows alone means to write the update anew and to change what momentum does, which
 # nobody does for half of the time.  Judgement, not measured.
 _FEW = 0.02
-_DEEPEST = 16  # ops between a call of Python and what the program is given
+_DEEPEST = 16  # ops between a call of Python and what the program is given, or between a result and a named op
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def compiled_unused(trace: HostTrace) -> tuple[Compiled, tuple[str, ...]] | None
     works = program_work(trace)
     parts, shapes = list[Compiled](), list[str]()
     for work in works if len(works) > 1 else ():
-        taken = {shape for other in works if other is not work for _, shape in other.module.parameters}
+        taken = _taken_by_others(works, work)
         results = list(zip(work.flow.results(), work.module.results, strict=False))
         gradients = [(row, shape) for row, shape in results if _is_gradient(work.flow, row) and size_of(shape)]
         unused = [(row, shape) for row, shape in gradients if shape not in taken]
@@ -230,9 +230,33 @@ def compiled_unused(trace: HostTrace) -> tuple[Compiled, tuple[str, ...]] | None
     return None if joined is None else (joined, tuple(dict.fromkeys(shapes)))
 
 
+def _taken_by_others(works: tuple[ProgramWork, ...], work: ProgramWork) -> set[str]:
+    """The shapes of which another program takes more arrays than it gives back changed, as parameters and what an
+    optimizer keeps of them."""
+    found = set[str]()
+    for other in works:
+        if other is not work:
+            found |= {*(Counter(shape for _, shape in other.module.parameters) - Counter(other.module.results))}
+    return found
+
+
 def _is_gradient(flow: Flow, row: int) -> bool:
-    """Whether the last op of the program that makes a value belongs to a backward pass."""
-    return is_backward(flow.module.sources.read([flow.outer(flow.origin(row))])[0].op_name)
+    """Whether the last op of the program that makes a value belongs to a backward pass.  What the compiler writes anew,
+    such as a convolution along other axes, has no name: then whether what it takes does."""
+    front = {row}
+    for _ in range(_DEEPEST):
+        origins = [flow.origin(each) for each in front]
+        named = [_name_of(flow, each) for each in origins]
+        if any(map(is_backward, named)) or not origins:
+            return bool(origins)
+        unnamed = [each for each, name in zip(origins, named, strict=True) if not name]
+        front = {operand for each in unnamed for operand in flow.module.operands.linked(each)}
+    return False
+
+
+def _name_of(flow: Flow, row: int) -> str:
+    """The op of an instruction in the framework, or that of the fusion around it."""
+    return next((each.op_name for each in flow.module.sources.read([row, flow.outer(row)]) if each.op_name), "")
 
 
 # ---- The model, run again for a value -------------------------------------------------------------------------------
@@ -256,6 +280,36 @@ def compiled_measures(trace: HostTrace) -> tuple[Compiled, str] | None:
         return None
     rows = np.concatenate([work.rows for work in found])
     return Compiled(rows, 0.0), found[0].module.name
+
+
+def compiled_reported(trace: HostTrace) -> tuple[Compiled, str] | None:
+    """Products that a program which trains computes for nothing but single numbers that it gives and no program takes,
+    as those of a validation in each step, with the line that asks for them; the figure is how many numbers."""
+    works = program_work(trace)
+    taken = {shape for work in works for _, shape in work.module.parameters}
+    return max(
+        (each for work in works if (each := _find_reported(work, taken)) is not None),
+        key=lambda each: len(each[0].rows),
+        default=None,
+    )
+
+
+def _find_reported(work: ProgramWork, taken: set[str]) -> tuple[Compiled, str] | None:
+    products = product_sources(work)
+    if not work.module.parameters or not any(is_backward(source.op_name) for _, source in products):
+        return None
+    results = list(zip(work.flow.results(), work.module.results, strict=False))
+    numbers = [row for row, shape in results if not size_of(shape) and shape not in taken]
+    kept = work.flow.needed_by({row for row, _ in results}.difference(numbers))
+    only = work.flow.needed_by(numbers) - kept
+    alone = [source for row, source in products if work.flow.outer(row) in only]
+    if not alone:
+        return None
+    own = function_of_program(work.module.name)
+    asked = [frame for frame in alone[0].stack if frame.rpartition(".")[2].rpartition(" ")[2] == own]
+    again = work.flow.outers(row for row, _ in products) & only
+    count = sum(not again.isdisjoint(work.flow.needed_by([row])) for row in numbers)
+    return Compiled(work.runs_of(only), 0.0, (count,)), asked[0] if asked else alone[0].line
 
 
 def compiled_repeated(trace: HostTrace) -> Compiled | None:

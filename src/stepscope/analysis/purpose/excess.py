@@ -17,6 +17,7 @@ from stepscope.analysis.purpose.autograd import (
     checked_backward,
     repeated_backward,
 )
+from stepscope.analysis.purpose.branches import both_branches
 from stepscope.analysis.purpose.cheaper_ways import (
     long_filters,
     part_of_order,
@@ -28,6 +29,7 @@ from stepscope.analysis.purpose.compiled import (
     compiled_one_hots,
     compiled_passes,
     compiled_repeated,
+    compiled_reported,
     compiled_table,
     compiled_unused,
     copied_arguments,
@@ -53,6 +55,7 @@ from stepscope.analysis.purpose.tensors import (
     rows_that_generate,
     with_backward,
 )
+from stepscope.analysis.purpose.traced_parts import traced_part
 from stepscope.analysis.purpose.transforms import KEPT, fast_length, largest_factor, slow_transforms
 from stepscope.analysis.purpose.values import tensors_are_known
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -80,7 +83,7 @@ from stepscope.vocabulary.traits import PurposeTrait
     "copied_arguments", "one_by_one", "ordering", "factoring", "half", "set_up",
 )  # fmt: skip
 DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
-EARLIER, PART = "earlier_steps", "part_without_layers"
+EARLIER, PART, BRANCHES = "earlier_steps", "part_without_layers", "both_branches"
 PADDING, TRANSFORM = "padding", "slow_transform"
 FILTER, PARTLY, ROWS_AGAIN, UPDATE = "long_filter", "partly_taken", "rows_encoded_again", "update_in_passes"
 (
@@ -371,13 +374,26 @@ def _find_measures(trace: HostTrace) -> Excess | None:
 def _find_measures_compiled(trace: HostTrace) -> Excess | None:
     found = compiled_measures(trace)
     if found is None:
-        return None
+        return _find_reported(trace)
     compiled, program = found
     return Excess(
         compiled.rows, compiled.kept,
         f"runs the model again in {program}, with products of the sizes that the training program has in its forward"
         " pass; no program takes the result",
         "it measures other data than the step trains on, as a validation does: then do it every N steps",
+    )  # fmt: skip
+
+
+def _find_reported(trace: HostTrace) -> Excess | None:
+    found = compiled_reported(trace)
+    if found is None:
+        return None
+    compiled, line = found
+    return Excess(
+        compiled.rows, compiled.kept,
+        f"runs the model for {compiled.figures[0]} numbers that the program returns and no later step takes: neither"
+        " update nor loss needs it",
+        "these numbers are read in every step", asked_by=_frame(line.rpartition("/")[2]),
     )  # fmt: skip
 
 
@@ -607,12 +623,36 @@ def _find_set_up(trace: HostTrace) -> Excess | None:
 def _find_part(trace: HostTrace) -> Excess | None:
     found = part_without_layers(trace)
     if found is None:
-        return None
+        return _find_traced_part(trace)
     name, _, _ = place_of(found.frame)
     return Excess(
         found.rows, 0.0,
         f"is {name} with its backward pass, in which no layer is computed: {found.ops}",
         "what it computes is needed as it is", asked_by=found.frame,
+    )  # fmt: skip
+
+
+def _find_branches(trace: HostTrace) -> Excess | None:
+    found = both_branches(trace)
+    if found is None or _elapsed_ps(trace, found.rows) < LARGE_SHARE / 100.0 * observed_time(trace).total:
+        return None
+    return Excess(
+        found.rows, 0.0,
+        "computes branches for all rows of a batch, and selects from their results: under jax.vmap a condition computes"
+        " both of its branches",
+        "most rows need the branch that takes long", asked_by=_frame(found.line.rpartition("/")[2]),
+    )  # fmt: skip
+
+
+def _find_traced_part(trace: HostTrace) -> Excess | None:
+    found = traced_part(trace, _MOST_OF)
+    if found is None:
+        return None
+    name, file = found.line.function, found.line.file.rpartition("/")[2]
+    return Excess(
+        found.rows, 0.0,
+        f"is {name} at {file}:{found.line.line} with its backward pass, in which no layer is computed: {found.ops}",
+        "what it computes is needed as it is", asked_by=f"${file}:{found.line.line} {name}",
     )  # fmt: skip
 
 
@@ -678,6 +718,7 @@ EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     ROWS_AGAIN: partial(_find_cheaper_way, rows_encoded_again, "the rows or the layers change, or memory is short"),
     UPDATE: partial(_find_cheaper_way, update_in_passes, "the update needs what single ops do in between"),
     SET_UP: _find_set_up,
+    BRANCHES: _find_branches,
     PART: _find_part,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
     ORDER: _find_order,

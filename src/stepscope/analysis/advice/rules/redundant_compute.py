@@ -16,6 +16,7 @@ from stepscope.analysis.facts.work import USUAL_FORWARD, WorkFacts, split_progra
 from stepscope.analysis.purpose.cheaper_ways import COLUMN_TIMES_ROW, DECOMPOSES
 from stepscope.analysis.purpose.excess import (
     AFTER,
+    BRANCHES,
     CHECKS,
     CONSTANT,
     COPIED,
@@ -244,6 +245,8 @@ class _Excess(NamedTuple):
             return actions_for(context.framework, self.actions)[::-1]
         if self.change == ONE_BY_ONE and by:
             return tuple(Named(each.format(by)) for each in actions_for(context.framework, self.actions))
+        if self.change == MEASURES and by:
+            return actions_for(context.framework, self.actions)[::-1]
         if self.change == PART:
             return tuple(each.format(by) for each in actions_for(context.framework, self.actions))
         if self.change == PADDING:
@@ -343,7 +346,7 @@ _DONATE: Actions = {
 _KEEP_OUTPUT: Actions = {
     "jax": (
         "return the value from the training step: jax.value_and_grad(loss, has_aux=True) gives loss and output",
-        "or measure every N steps instead of in every step",
+        "measure every N steps instead of in every step, in a program of its own",
     ),
     "": (
         "keep the output of the forward pass that the loss uses, and compare that with the labels",
@@ -529,10 +532,33 @@ _IN_PROGRAMS: dict[str, Actions] = {
 }
 
 _TITLES_BY_NAME = {
+    BRANCHES: "Do not compute both branches for all rows, at {}",
     PART: "Make {} cheaper: it takes most of the step and computes no layer",
     ONE_BY_ONE: "Compute all rounds of the loop in {} at once",
+    MEASURES: "Run the model every few steps for what is only reported, at {}",
+}
+_ONE_BRANCH: Actions = {
+    "": (
+        "take the condition of the whole batch out of jax.vmap: jax.lax.cond(jnp.any(need), compute for all rows, keep"
+        " all), so that steps in which no row needs the branch skip it",
+        "or compute the costly branch for few rows: of those that need it (jnp.nonzero(need, size=k)), or ahead, as a"
+        " pool of results from which each row takes one",
+        "or jax.lax.map instead of jax.vmap, where a row takes long: it runs one branch for each",
+    ),
 }
 _CHEAPER_PART: Actions = {
+    "jax": (
+        "compute less in {}: write the rows that change alone (x.at[rows].set(values)), or give them out of the scan"
+        " and join them after it; products of matrices (@, einsum) instead of wide elementwise ops; every N steps",
+        "what in it depends on no parameter, such as anything made of targets or positions alone: once, before the"
+        " loop",
+    ),
+    "tensorflow": (
+        "compute less in {}: products of matrices (tf.matmul, tf.einsum) instead of wide elementwise ops, on fewer"
+        " pairs, positions or scales, by an op that does it as a whole, or every N steps",
+        "what in it depends on no variable, such as anything made of targets or positions alone: once, in the dataset,"
+        " or before the loop",
+    ),
     "": (
         "compute less in {}: at a lower resolution, on fewer pairs, positions or scales, by products of matrices"
         " instead of wide elementwise ops, by an op of the framework that does it as a whole, or every N steps",
@@ -662,6 +688,10 @@ _EXCESSES = (
         unknown="it does not show how long they take in 32 bits",
     ),
     _Excess(PAIRS, "spread-pairs", "the array of all pairs", "Compute all pairs by a product of matrices", _AS_PRODUCT),
+    _Excess(
+        BRANCHES, "both-branches", "the branches", "Do not compute both branches for all rows", _ONE_BRANCH,
+        unknown="it does not show how many rows need each branch",
+    ),
     _Excess(
         PART, "part-without-layers", "that part",
         "Make the part of the step cheaper that trains nothing itself", _CHEAPER_PART,

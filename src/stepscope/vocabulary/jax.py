@@ -154,7 +154,7 @@ def is_layer(op: str) -> bool:
     >>> is_layer("jit(f)/transpose(jvp())/dot_general"), is_layer("jit(f)/jvp()/reduce_sum")
     (True, False)
     """
-    return op_at_end(op).startswith(("dot_general", "conv_general", "ragged_dot"))
+    return op_at_end(op).startswith(("dot", "conv_general", "ragged_dot"))
 
 
 def op_at_end(op: str) -> str:

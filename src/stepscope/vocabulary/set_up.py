@@ -51,5 +51,6 @@ NAMES: tuple[NameTable, ...] = (
             (SetUpTrait.BEGINS_PIPELINE, r"MakeIterator$"),
         ),
     ),
+    NameTable(exact={"TFE_DeleteTensorHandle": SetUpTrait.RELEASES_TENSOR}),
     *(NameTable(rules=((trait, _FRAME_OF.format(*place)),)) for trait, place in _CONSTRUCTORS.items()),
 )

@@ -58,6 +58,7 @@ class SetUpTrait(IntFlag):
     PART_OF_DRAWING = auto()  # draws the seed for that, or makes the order a list
     MAKES_PIPELINE = auto()  # a dataset of tf.data, or an iterator over one
     BEGINS_PIPELINE = auto()
+    RELEASES_TENSOR = auto()  # also an iterator, whose threads it waits for
     RUNS_LOOP = auto()  # a library's call that goes through all batches
     MAKES_LOADER = auto()
     MAKES_OPTIMIZER = auto()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 from hlo_build import S32, Op, array, axes, computation, f32, fusion, metadata, op, parameter, program, tuple_of
 from xla_traces import Ran, trace_of
-from xspace_build import text
+from xspace_build import number, text
 
 from stepscope.analysis.purpose.compiled import compiled_callback
 from stepscope.analysis.purpose.excess import Excess, excesses_of
@@ -36,9 +36,9 @@ def two_steps(programs: Mapping[str, tuple[bytes, Mapping[str, int]]]) -> HostTr
     events, at = [], 0
     for step in range(2):
         begin = at
-        for number, (name, (_, times)) in enumerate(programs.items(), start=1):
+        for place, (name, (_, times)) in enumerate(programs.items(), start=1):
             for instruction, us in times.items():
-                stats = {"hlo_op": instruction, "hlo_module": name, "program_id": number}
+                stats = {"hlo_op": instruction, "hlo_module": name, "program_id": place}
                 events.append(Ran("python", instruction, at, us, stats))
                 at += us
         events.append(Ran("python", "train", begin, at - begin, {"step_num": step, "_r": 1}))
@@ -150,8 +150,8 @@ GRADIENTS = program(
 
 
 def with_update(*sizes: tuple[int, int]) -> dict[str, tuple[bytes, dict[str, int]]]:
-    """The program that gives gradients, and one that takes those of some sizes."""
-    taken = [f32(*size) for size in sizes]
+    """The program that gives gradients, and one that takes parameters and gradients of some sizes."""
+    taken = [f32(*size) for size in sizes for _ in ("parameter", "gradient")]
     ops = [parameter(f"p{at}", shape, at) for at, shape in enumerate(taken)]
     main = computation("main", *ops, op("new", "negate", taken[0], "p0"))
     update = program(main, name="jit_update", schedule=signature(taken[0], *taken))
@@ -169,6 +169,20 @@ def test_gradients_that_no_program_takes() -> None:
 def test_gradients_that_all_are_taken_or_none() -> None:
     assert _of(with_update((8, 4), (16, 16))) == []
     assert _of(with_update((3, 3))) == []  # then the loop takes them itself
+
+
+def test_an_update_that_gives_parameters_back_as_they_are_takes_no_gradients_of_them() -> None:
+    """As of frozen parameters, which go through an update that adds zeros."""
+    given = tuple_of(f32(8, 4), f32(16, 16))
+    main = computation(
+        "main",
+        parameter("head", f32(8, 4), 0), parameter("slope", f32(8, 4), 1), parameter("inner", f32(16, 16), 2),
+        op("new", "negate", f32(8, 4), "head"), op("all", "tuple", given, "new", "inner"),
+    )  # fmt: skip
+    update = program(main, name="jit_update", schedule=signature(given, f32(8, 4), f32(8, 4), f32(16, 16)))
+    programs = with_update((8, 4)) | {"jit_update": (update, {"new": 10})}
+
+    assert _of(programs) == [("unused_gradients", 50.0)]
 
 
 # -- arguments that are copied -------------------------------------------------------------------------------------
@@ -239,6 +253,51 @@ def test_a_model_that_runs_again_for_a_value() -> None:
 
     assert (excess.kind, excess.ps / US / 2) == ("measures", 30.0)
     assert excess.fact.startswith("runs the model again in jit_loss")
+
+
+@pytest.mark.parametrize(("of_held", "expected"), [("held", [("measures", 60.0)]), ("out", [])])
+def test_a_model_that_runs_inside_the_step_for_a_number_that_is_only_reported(
+    of_held: str, expected: list[tuple[str, float]]
+) -> None:
+    """A validation in each step; a number made of the output that is trained on costs no product."""
+    given = tuple_of(f32(16, 4), f32())
+    main = computation(
+        "main",
+        parameter("w", f32(16, 4), 0), parameter("x", f32(8, 16), 1), parameter("held", f32(64, 16), 2),
+        op("out", "dot", f32(8, 4), "x", "w", extra=FORWARD),
+        op("slope", "dot", f32(16, 4), "x", "out", extra=BACKWARD),
+        op("held_out", "dot", f32(64, 4), "held", "w", extra=metadata("jit(step)/dot", "train.py", 12)),
+        op("error", "tanh", f32(), "held_out" if of_held == "held" else "out"),
+        op("updated", "subtract", f32(16, 4), "w", "slope", extra=UPDATE),
+        op("all", "tuple", given, "updated", "error"),
+    )  # fmt: skip
+    schedule = signature(given, f32(16, 4), f32(8, 16), f32(64, 16))
+    times = {"out": 20, "slope": 40, "updated": 10, "held_out": 50, "error": 10}
+    if of_held == "out":
+        del times["held_out"]  # nothing takes it
+
+    assert _of({"jit_step": (program(main, name="jit_step", schedule=schedule), times)}) == expected
+
+
+@pytest.mark.parametrize(("inside", "expected"), [("mul", [("part_without_layers", 110.0)]), ("dot_general", [])])
+def test_a_line_that_takes_most_of_the_step_and_multiplies_no_weight(
+    inside: str, expected: list[tuple[str, float]]
+) -> None:
+    path = f"jvp()/{inside}"
+    forward, backward = (metadata(f"jit(step)/{each}", "train.py", 20) for each in (path, f"transpose({path[:5]})/mul"))
+    main = computation(
+        "main",
+        parameter("w", f32(16, 4), 0), parameter("x", f32(8, 16), 1),
+        op("out", "dot", f32(8, 4), "x", "w", extra=FORWARD),
+        op("wide", "dot" if inside != "mul" else "multiply", f32(8, 4), "out", "out", extra=forward),
+        op("back", "multiply", f32(8, 4), "wide", "out", extra=backward),
+        op("slope", "dot", f32(16, 4), "x", "back", extra=BACKWARD),
+        op("updated", "subtract", f32(16, 4), "w", "slope", extra=UPDATE),
+    )  # fmt: skip
+    schedule = signature(f32(16, 4), f32(16, 4), f32(8, 16))
+    times = {"out": 20, "wide": 50, "back": 60, "slope": 40, "updated": 10}
+
+    assert _of({"jit_step": (program(main, name="jit_step", schedule=schedule), times)}) == expected
 
 
 def test_gradients_of_one_forward_pass_in_several_programs() -> None:
@@ -431,3 +490,33 @@ def test_the_outer_product_of_a_gradient_is_no_array_of_pairs():
     )
 
     assert pairs_of(two_steps({"jit_step": (program(main, name="jit_step"), {"outer": 60, "bias": 40})})) is None
+
+
+def frames(*calls: tuple[str, int]) -> bytes:
+    """A table of stack frames of `train.py`, each called by the one before; their numbers start at 1."""
+    found = text(1, "train.py")
+    for place, (function, line) in enumerate(calls, start=1):
+        found += text(2, function) + text(3, number(1, 1) + number(2, place) + number(3, line))
+        found += text(4, number(1, place) + number(2, place - 1))
+    return text(17, found)
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("vmap()/select_n", 60.0), ("vmap(jit(_where))/select_n", None)])
+def test_branches_that_a_batch_computes_both(choice: str, expected: float | None) -> None:
+    """`lax.cond(done, reset, keep)` in line 5, whose branch `reset` computes in line 9."""
+
+    def at(name: str, frame: int) -> bytes:
+        return text(7, text(2, f"jit(step)/{name}") + number(15, frame))
+
+    main = computation(
+        "main",
+        parameter("x", f32(8, 16), 0), parameter("done", f32(8), 1),
+        op("made", "tanh", f32(8, 16), "x", extra=at("vmap()/tanh", 2)),
+        op("chosen", "select", f32(8, 16), "done", "made", "x", extra=at(choice, 1)),
+        op("rest", "negate", f32(8, 16), "chosen"),
+    )  # fmt: skip
+    proto = program(main, name="jit_step", schedule=frames(("step", 5), ("reset", 9)))
+    excesses = found({"jit_step": (proto, {"made": 60, "chosen": 5, "rest": 20})})
+
+    assert [(each.kind, each.ps / US / 2) for each in excesses] == ([("both_branches", expected)] if expected else [])
+    assert all(each.asked_by == "$train.py:5 step" for each in excesses)

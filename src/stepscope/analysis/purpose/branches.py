@@ -40,9 +40,9 @@ def _of_program(work: ProgramWork) -> list[BothBranches]:
     module = work.module
     selects = np.flatnonzero(module.is_opcode("select")).tolist()
     named = zip(selects, module.sources.read(selects) if selects else (), strict=True)
-    chooses = [users[0] for row, source in named
-               if is_choice_of_rows(source.op_name) and (users := _users(source)) and not _compares_itself(work, row)]  # fmt: skip
-    lines = {frame.partition(" ")[0]: frame for frame in chooses}
+    chooses = ((row, users[0]) for row, source in named
+               if is_choice_of_rows(source.op_name) and (users := _users(source)))  # fmt: skip
+    lines = {frame.partition(" ")[0]: frame for row, frame in chooses if not _compares_itself(work, row)}
     run = [row for row in distinct(work.instruction).tolist() if row >= 0] if lines else []
     called: dict[str, list[int]] = {}
     for row, source in zip(run, module.sources.read(run) if run else (), strict=True):

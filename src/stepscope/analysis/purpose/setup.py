@@ -142,7 +142,7 @@ def _restarted_loader(trace: HostTrace, line: int) -> SetUp | None:
 
 def _built_pipeline(trace: HostTrace, line: int) -> SetUp | None:
     """A pipeline of tf.data that is built, or begun, between each two calls of the program that trains, up to the end
-    of the fetch that fills it."""
+    of the fetch that fills it, and of the release of the one before, which waits for the threads of that."""
     events = trace.events
     eager = events_of_kind(trace, K.EAGER_EXECUTE).astype(np.int64)
     eager = eager[events.line[eager] == line]
@@ -153,7 +153,8 @@ def _built_pipeline(trace: HostTrace, line: int) -> SetUp | None:
     rows = _rows_of(trace, line)
     runs = rows[is_any_kind(events.kind[rows], (K.FUNCTION_RUN, K.STEP_MARK, K.TRACED_FUNCTION))]
     trains = np.sort(events.start_ps[runs])
-    fetches = rows[is_any_kind(events.kind[rows], (K.INPUT_WAIT, K.ITERATOR))]  # the first one fills it
+    releases = has_trait(trace, events.type[rows], SetUpTrait.RELEASES_TENSOR)
+    fetches = rows[is_any_kind(events.kind[rows], (K.INPUT_WAIT, K.ITERATOR)) | releases]  # the first one fills it
     group, fetched = (np.searchsorted(trains, events.start_ps[each]) for each in (makes, fetches))
     of_begun = distinct(np.searchsorted(trains, events.start_ps[begins])).tolist()
     starts, stops = [], []

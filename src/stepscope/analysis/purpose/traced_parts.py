@@ -22,7 +22,7 @@ from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.computing_ops import op_alone
+from stepscope.vocabulary.computing_ops import FACTORS, op_alone
 from stepscope.vocabulary.jax import is_backward, is_layer, op_at_end
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import is_of_user, runs_layer
@@ -80,10 +80,16 @@ def traced_part(trace: HostTrace, least: float) -> TracedPart | None:
         back = float(traced.own_ps[members][traced.backward[members]].sum())
         if share < least or traced.layer[members].any() or not _BOTH_WAYS <= back / share <= 1.0 - _BOTH_WAYS:
             continue
+        if any(_decomposes(traced.ops[each]) for each in members.tolist()):
+            continue  # which may be the model itself, and is told for what it is where it need not be
         if best is None or (-share, len(members)) < best:
             best = -share, len(members)
             found = TracedPart(traced.lines[at], share, traced.rows[members], _say_ops(trace, traced, members))
     return found
+
+
+def _decomposes(op: str) -> bool:
+    return op == "triangular_solve" or FACTORS.fullmatch(op) is not None
 
 
 def _places(traced: _Traced) -> Iterator[tuple[int, I64]]:
@@ -101,8 +107,7 @@ def _places(traced: _Traced) -> Iterator[tuple[int, I64]]:
 def _shares(trace: HostTrace, rows: I64, own_ps: I64) -> F64:
     """Own times as shares of the steps: several threads may compute at once."""
     whole = max(observed_time(trace).total, 1) * max(int(own_ps.sum()), 1)
-    found: F64 = own_ps * (spans_of(trace, rows).total / whole)
-    return found
+    return own_ps.astype(np.float64) * (spans_of(trace, rows).total / whole)
 
 
 def _of_programs(trace: HostTrace) -> _Traced:

@@ -40,17 +40,33 @@ def _of_program(work: ProgramWork) -> list[BothBranches]:
     module = work.module
     selects = np.flatnonzero(module.is_opcode("select")).tolist()
     named = zip(selects, module.sources.read(selects) if selects else (), strict=True)
-    chooses = ((row, users[0]) for row, source in named
-               if is_choice_of_rows(source.op_name) and (users := _users(source)))  # fmt: skip
-    lines = {frame.partition(" ")[0]: frame for row, frame in chooses if not _compares_itself(work, row)}
-    run = [row for row in distinct(work.instruction).tolist() if row >= 0] if lines else []
+    branches: dict[str, str] = {}
+    for row, source in named:
+        if is_choice_of_rows(source.op_name) and (users := _users(source)) and not _compares_itself(work, row):
+            branches |= dict.fromkeys(_functions_chosen(work, row, users), users[0])
+    run = [row for row in distinct(work.instruction).tolist() if row >= 0] if branches else []
     called: dict[str, list[int]] = {}
     for row, source in zip(run, module.sources.read(run) if run else (), strict=True):
         if module.opcode_of(row) not in ("while", "conditional", "call"):
-            for frame in _users(source)[1:]:  # a branch may be a function of its own in that line
-                if (place := frame.partition(" ")[0]) in lines:
-                    called.setdefault(place, []).append(row)
-    return [BothBranches(work.runs_of(rows), lines[place]) for place, rows in called.items()]
+            for line in {branches[each] for each in map(_function_of, _users(source)) if each in branches}:
+                called.setdefault(line, []).append(row)
+    return [BothBranches(work.runs_of(rows), line) for line, rows in called.items()]
+
+
+def _functions_chosen(work: ProgramWork, row: int, around: list[str]) -> set[str]:
+    """The functions that a selection takes results of, and that are not around it: a branch is traced by itself."""
+    taken = [work.flow.origin(each) for each in work.module.operands.linked(row)[1:]]
+    known, found = {_function_of(each) for each in around}, set[str]()
+    for source in work.module.sources.read(taken) if taken else ():
+        others = [each for each in map(_function_of, _users(source)) if each not in known]
+        found.update(others[-1:])
+    return found
+
+
+def _function_of(frame: str) -> str:
+    """`train.py step` of the frame `train.py:9 step`."""
+    place, _, function = frame.partition(" ")
+    return f"{place.rpartition(':')[0]} {function}"
 
 
 def _users(source: InstructionSource) -> list[str]:

@@ -170,8 +170,8 @@ def steps_among_others(trace: HostTrace) -> list[CausesOfStep]:
 
 
 def causes_by_device(trace: HostTrace) -> dict[str, list[CausesOfStep]]:
-    """The same for each device of a host alone: what it does itself, and while it idles what the step waits for, but
-    for computation and copies of the other devices, which this one does not do: they are in none of its causes.
+    """The causes of each step by device of a host: what it does itself, and while it idles what the step waits for,
+    but for computation and copies of the other devices, which this one does not do: they are in none of its causes.
 
     Steps during which a device does nothing are left out: their work on it, if any, ran at another time.
     """

@@ -60,7 +60,7 @@ def _user_frames(trace: HostTrace) -> U8 | None:
 
 
 def _others_frames(trace: HostTrace) -> U8 | None:
-    """The same for each call of a Python file that is no framework's own."""
+    """1 for each call of a file that is no framework's own, else 0: uint8 of shape (events,); None without one."""
     python = events_of_kind(trace, EventKind.PYTHON_CALL)
     names, of_call = np.unique(trace.event_names(python), return_inverse=True)
     outside = np.array([is_outside_of_frameworks(trace.strings[name]) for name in names.tolist()], np.bool_)

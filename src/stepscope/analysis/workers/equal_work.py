@@ -144,7 +144,7 @@ class Job:
         return _ratio(self.steps_with(~part), self.best_ps)
 
     def ratios_of(self, part: Mask) -> F64:
-        """The same for each step: float64 of shape (steps,)."""
+        """The slowdown of each step where all but some rows have equal work: float64 of shape (steps,)."""
         known = self.best_ps > 0
         return np.where(known, self.steps_with(~part) / np.where(known, self.best_ps, 1), 1.0)
 

@@ -246,6 +246,7 @@ _EXPLAINED_BY = (
     "input_no_prefetch",
 )  # fmt: skip
 
+_IDLE_PERCENT = 10.0  # of the step: less is what the host does between launches, which a device hides
 _REDUCE = "Take Python out of the loop"
 
 RULES = (
@@ -256,11 +257,11 @@ RULES = (
     ),
     # With a device, its collectives and copies do not explain a gap on the host.
     Rule(
-        "python.device-idle", kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
+        "python.device-idle", _IDLE_PERCENT, kind="python_overhead", title=_REDUCE, find=_find_on_device, tool="steps",
         reword=_name_function, yields_to=_EXPLAINED_BY,
     ),
     Rule(
-        "python.between-launches", kind="eager_dispatch", title="Launch the step's work at once",
+        "python.between-launches", _IDLE_PERCENT, kind="eager_dispatch", title="Launch the step's work at once",
         find=_find_between_launches, actions=FEWER_LAUNCHES, tool="idle",
         yields_to=(*_EXPLAINED_BY, "eager_dispatch", "small_batch"),
     ),

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch_programs
 from draw import Sort, draw
-from reporting import reporter
+from reporting import overview_of, reporter
 
 import stepscope
+from stepscope.analysis.advice.no_advice import find_slow_rank
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.analysis.workers.collectives import _input_bytes
 from stepscope.formats.kineto.reader import read
@@ -116,6 +117,21 @@ def test_who_waits_for_whom():
     assert [(row["step"], row["rank"], row["waiting_ms"]) for row in report.steps] == [
         (0, 0, 4), (0, 1, 0), (1, 0, 4), (1, 1, 0),
     ]  # fmt: skip
+
+
+BIT_SLOWER = """
+    host main | M0--------- M1---------
+    gpu0 s7   | k--         k--
+    gpu0 s20  |    N------     N------
+"""
+
+
+@pytest.mark.parametrize(("second", "much"), [(SLOW, True), (BIT_SLOWER, False), (FAST, None)])
+def test_a_late_rank_may_hold_up_little(second: str, much: bool | None):
+    """Of steps of 12 ms the others wait 4, 1 and 0 ms: a headline is about the first alone."""
+    slow = find_slow_rank(overview_of(rank(0, FAST), rank(1, second)).context)
+
+    assert (slow and (slow.name, slow.holds_up_much)) == (None if much is None else ("rank 1", much))
 
 
 def test_ranks_that_wait_for_each_other_equally_are_not_blamed():

@@ -25,6 +25,7 @@ from stepscope.analysis.facts.inside import act_on_culprit
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.analysis.trace.remedies import HOST_ACTIVITY, LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
 from stepscope.errors import counted
+from stepscope.records import dataclass
 from stepscope.vocabulary.kernel_names import brief
 from stepscope.vocabulary.native import is_of_program
 from stepscope.vocabulary.python import CODE_OF_MODULE
@@ -70,7 +71,7 @@ def advise_nothing(context: Context, account: StepAccount, verdict: Verdict, dou
         predicted_speedup=None,
         actions=(
             *((_QUIETER,) if account.rows and account.rows[0].cause == CONTENTION else ()),
-            *(() if slow is None else (_SEE_RANK,)),
+            *((_SEE_RANK,) if slow is not None and slow.holds_up_much else ()),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
             *_act_on_update(context),
@@ -134,8 +135,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     lacks_devices = account.blindness is not None and not account.blindness.of_host
     if lacks_devices and row is not None and row.cause in ("unknown", "sync", "launch"):
         return "Record again: what the devices do is missing"
-    if (slow := find_slow_rank(context)) is not None:
-        return f"Find out why {slow[0]} takes longer than the others"
+    if (slow := find_slow_rank(context)) is not None and slow.holds_up_much:
+        return f"Find out why {slow.name} takes longer than the others"
     if not context.has_steps:
         found = _most_of_capture(account)
         do = "Find out what runs" if row is not None and row.cause == "unknown" else "Shorten"
@@ -154,8 +155,22 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     return f"Nothing known shortens {words_of_row(account, row)}"
 
 
-def find_slow_rank(context: Context) -> tuple[str, str] | None:
-    """The rank whose steps take longer than those of all others, and by how much, in words; None where none does.
+@dataclass(frozen=True)
+class SlowRank:
+    """A rank whose steps take longer than those of all others.
+
+    Attributes:
+        name: of the rank; said: by how much, in words.
+        holds_up_much: whether the others lose a large share of the step by it.
+    """
+
+    name: str
+    said: str
+    holds_up_much: bool
+
+
+def find_slow_rank(context: Context) -> SlowRank | None:
+    """The rank whose steps take longer than those of all others; None where none does.
 
     Where the ranks were replayed together, that says it.  Else their own times are compared, without communication, in
     which the others wait.  Processes that compute on the cores of a machine, and those of a busy one, share them: which
@@ -163,7 +178,10 @@ def find_slow_rank(context: Context) -> tuple[str, str] | None:
     """
     if context.job is not None:
         late, ranks = context.job.late, context.job.job.graph.ranks
-        return None if late is None else (ranks[late.rank].title, late.sentence(ranks[late.rank].title))
+        if late is None:
+            return None
+        name = ranks[late.rank].title
+        return SlowRank(name, late.sentence(name), 100.0 * late.of_time >= LARGE_SHARE)
     accounts = [(each.account, each.host) for each in context.hosts if each.account is not None]
     if not context.has_device or any(account.is_busy for account, _ in accounts):
         return None
@@ -171,7 +189,9 @@ def find_slow_rank(context: Context) -> tuple[str, str] | None:
     if len(times) < 2 or 100.0 * times[-1][0] < (100.0 + LARGE_SHARE) * times[-2][0]:
         return None
     (usual_ps, _), (most_ps, host) = times[-2:]
-    return host, f"{host} takes {most_ps / MS:,.2f} ms per step, the others at most {usual_ps / MS:,.2f}"
+    return SlowRank(
+        host, f"{host} takes {most_ps / MS:,.2f} ms per step, the others at most {usual_ps / MS:,.2f}", True
+    )
 
 
 def _most_of_capture(account: StepAccount) -> tuple[str, float] | None:

@@ -130,14 +130,14 @@ def _leave_out_explained(context: Context, candidates: Sequence[Candidate]) -> l
 
 def _say_late_rank(context: Context, verdict: Verdict, sure: Sequence[Advice]) -> Verdict:
     """The verdict with the rank that the others wait for: in the headline where the first advice is about it, or where
-    there is none; else beside it."""
+    there is none and much of the step is lost by it; else beside it."""
     if sure and sure[0].late:
         return replace(verdict, late=sure[0].late)
     found = find_slow_rank(context)
     if found is None:
         return verdict
-    name, waits = found
-    return replace(verdict, late="" if sure else name, evidence=(waits, *verdict.evidence))
+    late = "" if sure or not found.holds_up_much else found.name
+    return replace(verdict, late=late, evidence=(found.said, *verdict.evidence))
 
 
 def _say_gains(context: Context, kept: Sequence[Advice], verdict: Verdict) -> list[Advice]:

@@ -28,10 +28,10 @@ def test_a_matrix_that_is_nearly_empty(framework: str) -> None:
     }
     arrays = [make[framework](_array(every)) for every in (300_000, 100, 10)]
 
-    (text,) = find_empty({KIND: arrays[:2]}).values()
+    ((text, _),) = find_empty({KIND: arrays[:2]})
     assert text.split("\t")[:2] == ["float32", "600,500"] and 5 <= int(text.split("\t")[2]) < 20
-    assert find_empty({KIND: arrays}) == {}  # another of that size is not empty
-    assert find_empty({("float32", (60, 50)): arrays[:1], ("int32", (600, 500)): arrays[:1]}) == {}
+    assert find_empty({KIND: arrays}) == []  # another of that size is not empty
+    assert find_empty({("float32", (60, 50)): arrays[:1], ("int32", (600, 500)): arrays[:1]}) == []
 
 
 def test_what_lies_elsewhere_or_not_in_one_piece_is_not_read() -> None:
@@ -39,8 +39,17 @@ def test_what_lies_elsewhere_or_not_in_one_piece_is_not_read() -> None:
     whole = torch.from_numpy(_array(100))
     sparse, turned = whole.to_sparse(), whole.reshape(500, 600).t()
 
-    assert find_empty({KIND: [sparse]}) == find_empty({KIND: [turned]}) == {}
-    assert find_empty({KIND: [object()]}) == {}
+    assert find_empty({KIND: [sparse]}) == find_empty({KIND: [turned]}) == []
+    assert find_empty({KIND: [object()]}) == []
+
+
+def test_a_batch_that_is_made_anew_in_each_step_does_not_stay() -> None:
+    torch = pytest.importorskip("torch")
+    graph, batch = torch.from_numpy(_array(100)), torch.from_numpy(_array(200))
+    stays, changes = find_empty({KIND: [graph], ("float32", (500, 600)): [batch.view(500, 600)]})
+    batch.copy_(torch.from_numpy(_array(300)))
+
+    assert (stays.is_as_before(), changes.is_as_before()) == (True, False)
 
 
 def test_labels_that_a_loss_ignores() -> None:

@@ -257,4 +257,4 @@ def test_memory_that_is_freed_while_it_is_looked_at_is_no_end_of_the_program():
         def unsafe_buffer_pointer(self):
             return 8  # nothing is there
 
-    assert find_empty({("float32", (1000, 1000)): [Donated()]}) == {}
+    assert find_empty({("float32", (1000, 1000)): [Donated()]}) == []

@@ -8,9 +8,10 @@ Frameworks make arrays anew in every step: only more of a type and shape count, 
 The program sees nothing of it.  No code of its own runs: what an object holds is read past its methods and properties.
 No reference to an array outlasts the look, not even a weak one, which some functions of PyTorch refuse.
 
-Of large matrices a part of their memory is read, once, when a capture starts and lists them: a product goes over one
-that is nearly empty as if it were not.  The same is done with labels, of which a loss may ignore most.  Arrays on a
-device are left alone: reading them would make the program wait.
+Of large matrices a part of their memory is read when a capture starts and lists them: a product goes over one that is
+nearly empty as if it were not.  It is read once more after some steps: a matrix that stays can be kept sparse, and a
+batch that is made anew in each step cannot.  Labels, of which a loss may ignore most, are read once.  Arrays on a device
+are left alone: reading them would make the program wait.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice
 from math import prod
 from types import CodeType, FrameType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepscope.capture.handles import move_up
 from stepscope.capture.places import is_users_file
@@ -199,7 +200,7 @@ class KeptArrays:
     """Counts the arrays of a program at the start, during and at the end of a capture.
 
     Attributes:
-        held: what `find_empty` and `find_ignored` say of those at the start.
+        held: what `find_empty` says of those that stay, and `find_ignored` of those at the start.
     """
 
     def __init__(self) -> None:
@@ -210,13 +211,29 @@ class KeptArrays:
         groups = self._group(self._list_all())
         self._before = {kind: {*map(id, arrays)} for kind, arrays in groups.items()}
         with unseen():
-            self.held = find_empty(groups) | find_ignored(groups)
+            self._empty = find_empty(groups)
+            self._ignored = find_ignored(groups)
         groups.clear()
+        self._was_read = False
         self._seen: dict[str, StatValue] = {}
         self._holders: dict[Kind, tuple[str, str, str]] = {}
 
+    @property
+    def held(self) -> dict[str, str]:
+        """See above.  When the program has ended, its matrices are gone, so that an earlier look counts."""
+        if not self._was_read:
+            self._leave_out_changed()
+        return {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)} | self._ignored
+
+    def _leave_out_changed(self) -> None:
+        """Leaves out the matrices whose memory holds something else by now."""
+        self._empty = [each for each in self._empty if each.is_as_before()]
+        self._was_read = True
+
     def look(self) -> None:
         """Counts between two steps, if that takes no time: when the program has ended, its variables are gone."""
+        if not self._was_read:
+            self._leave_out_changed()
         if self._ages == _count_agings():
             self._seen = self.find()
 
@@ -298,27 +315,46 @@ _MANY_IGNORED = 100  # of 1000 labels: with fewer, leaving their rows out saves 
 _WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
-def find_empty(groups: Mapping[tuple[str, tuple[int, ...]], Iterable[Any]]) -> dict[str, str]:
-    """`type, sides, numbers of 1000 that are not zero`, by tabs, of the kinds of matrices that are all nearly empty.
+class EmptyMatrices(NamedTuple):
+    """The matrices of one type and size, which are all nearly empty.
+
+    Attributes:
+        text: `type, sides, numbers of 1000 that are not zero`, by tabs.
+        read: of each the places in memory that were read, and a number for what was there.
+    """
+
+    text: str
+    read: list[tuple[Sequence[int], int]]
+
+    def is_as_before(self) -> bool:
+        """Whether the same is there still."""
+        return all(hash(_read_memory(places)) == was for places, was in self.read)
+
+
+def find_empty(groups: Mapping[tuple[str, tuple[int, ...]], Iterable[Any]]) -> list[EmptyMatrices]:
+    """The kinds of matrices that are all nearly empty.
 
     Args:
         groups: arrays by their type and shape.
     """
-    found, left = list[str](), _MOST_READ
+    found, left = list[EmptyMatrices](), _MOST_READ
     for (type_, shape), arrays in groups.items():
         width = _WIDTHS.get(type_, 0)
         size = shape[0] * shape[1] * width if len(shape) == 2 else 0
         if size < _LARGE_MATRIX:
             continue
-        shares = list[int]()
+        shares, pieces = list[int](), list[tuple[Sequence[int], int]]()
         for array in arrays:
             left -= 1
-            shares.append(1000 - _read_share(array, size, width, bytes(width)) if left >= 0 else 1000)
+            places = _places_of(array, size, width) if left >= 0 else ()
+            content = _read_memory(places)
+            shares.append(1000 - _count_equal(content, bytes(width)))
+            pieces.append((places, hash(content)))
             if shares[-1] > _NEARLY_EMPTY:
                 break
         if shares and max(shares) <= _NEARLY_EMPTY:
-            found.append(f"{type_}\t{shape[0]},{shape[1]}\t{max(shares)}")
-    return {f"{EMPTY}{number}": text for number, text in enumerate(found)}
+            found.append(EmptyMatrices(f"{type_}\t{shape[0]},{shape[1]}\t{max(shares)}", pieces))
+    return found
 
 
 def find_ignored(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> dict[str, str]:
@@ -335,27 +371,30 @@ def find_ignored(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) ->
         shares = list[int]()
         for array in arrays[-_LATEST:] if left > 0 else ():
             left -= 1
-            shares.append(_read_share(array, size, len(_NO_LABEL), _NO_LABEL))
+            content = _read_memory(_places_of(array, size, len(_NO_LABEL)))[:size]
+            shares.append(_count_equal(content, _NO_LABEL))
         if max(shares, default=0) >= _MANY_IGNORED:
             found.append(f"{','.join(map(str, shape))}\t{max(shares)}")
     return {f"{IGNORED}{number}": text for number, text in enumerate(found)}
 
 
-def _read_share(array: Any, size: int, width: int, wanted: bytes) -> int:
-    """How many of 1000 numbers in the memory of an array are equal to one; 0 where it is not to be read."""
+def _places_of(array: Any, size: int, width: int) -> Sequence[int]:
+    """Where to read pieces of the memory of an array; nowhere where it is not to be read."""
     start = 0
     with suppress(Exception):  # another release names it otherwise
         start = _address(array, size)
     if not start:
-        return 0
+        return ()
     each = (size - _PIECE) // _PIECES // width * width
     whole = min(size, _PIECES * _PIECE)
-    places = (
-        [start + number * each for number in range(_PIECES)] if each >= _PIECE else range(start, start + whole, _PIECE)
-    )
-    read = _read_memory(places)[:size]
-    equal = sum(read[at : at + width] == wanted for at in range(0, len(read), width))
-    return 1000 * equal * width // len(read) if read else 0
+    return range(start, start + _PIECES * each, each) if each >= _PIECE else range(start, start + whole, _PIECE)
+
+
+def _count_equal(content: bytes, wanted: bytes) -> int:
+    """How many of 1000 numbers are equal to one; 0 where none was read."""
+    width = len(wanted)
+    equal = sum(content[at : at + width] == wanted for at in range(0, len(content), width))
+    return 1000 * equal * width // len(content) if content else 0
 
 
 def _read_memory(places: Iterable[int]) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepscope.capture.kept_arrays import find_empty, find_ignored
+from stepscope.capture.kept_arrays import find_empty, find_ignored, find_padded
 
 KIND = "float32", (600, 500)
 
@@ -62,3 +62,16 @@ def test_labels_that_a_loss_ignores() -> None:
     assert find_ignored({kind: [words, labels]}) == {"ignored:0": "4,150\t800"}
     assert find_ignored({kind: [words], ("int64", (2, 3)): [labels[:2, :3]]}) == {}
     assert find_ignored({("int64", (20_000,)): [torch.full((20_000,), -100)]}) == {"ignored:0": "20000\t1000"}
+
+
+def test_batches_that_are_filled_up() -> None:
+    torch = pytest.importorskip("torch")
+    tokens = torch.zeros(4, 100, dtype=torch.int64)
+    for row, length in zip(tokens, (10, 40, 20, 30), strict=True):
+        row[:length] = torch.arange(1, length + 1)
+    types, whole, kind = torch.zeros_like(tokens), torch.arange(400).view(4, 100), ("int64", (4, 100))
+
+    assert find_padded({kind: [tokens, types]}) == {"padded:0": "4,100\t40\t25"}
+    assert find_padded({kind: [tokens.flip(1).contiguous()]}) == {"padded:0": "4,100\t40\t25"}  # at their starts
+    assert find_padded({kind: [tokens, whole]}) == {"padded:0": "4,100\t100\t62"}  # one is not
+    assert find_padded({kind: [types]}) == find_padded({("int64", (2, 100)): [tokens[:2]]}) == {}

@@ -10,7 +10,7 @@ No reference to an array outlasts the look, not even a weak one, which some func
 
 Of large matrices a part of their memory is read when a capture starts and lists them: a product goes over one that is
 nearly empty as if it were not.  It is read once more after some steps: a matrix that stays can be kept sparse, and a
-batch that is made anew in each step cannot.  Labels, of which a loss may ignore most, are read once.  Arrays on a device
+batch that is made anew in each step cannot.  Labels, of which a loss may ignore most, are read once.  Arrays on devices
 are left alone: reading them would make the program wait.
 """
 
@@ -19,11 +19,12 @@ from __future__ import annotations
 import dis
 import gc
 import os
+import struct
 import sys
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from math import prod
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -200,7 +201,7 @@ class KeptArrays:
     """Counts the arrays of a program at the start, during and at the end of a capture.
 
     Attributes:
-        held: what `find_empty` says of those that stay, and `find_ignored` of those at the start.
+        held: what `find_empty` says of those that stay, and `find_ignored` and `find_padded` of those at the start.
     """
 
     def __init__(self) -> None:
@@ -212,7 +213,7 @@ class KeptArrays:
         self._before = {kind: {*map(id, arrays)} for kind, arrays in groups.items()}
         with unseen():
             self._empty = find_empty(groups)
-            self._ignored = find_ignored(groups)
+            self._held = find_ignored(groups) | find_padded(groups)
         groups.clear()
         self._was_read = False
         self._seen: dict[str, StatValue] = {}
@@ -223,7 +224,7 @@ class KeptArrays:
         """See above.  When the program has ended, its matrices are gone, so that an earlier look counts."""
         if not self._was_read:
             self._leave_out_changed()
-        return {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)} | self._ignored
+        return {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)} | self._held
 
     def _leave_out_changed(self) -> None:
         """Leaves out the matrices whose memory holds something else by now."""
@@ -302,9 +303,13 @@ def _count_agings() -> int:
     return sum(int(generation["collections"]) for generation in gc.get_stats()[1:])
 
 
-# ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores ------------------------------------
+# ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores, rows that are filled up -----------
 
-EMPTY, IGNORED = "empty:", "ignored:"  # before the number of a kind of arrays in the facts of a capture
+EMPTY, IGNORED, PADDED = (
+    "empty:",
+    "ignored:",
+    "padded:",
+)  # before the number of a kind of arrays in the facts of a capture
 _LARGE_MATRIX = 1 << 18  # bytes: a product with less takes no time worth a change
 _MOST_READ = 20  # arrays that are read: 1 ms each, while the program waits
 _NEARLY_EMPTY = 50  # of 1000 numbers: with more, a dense product is about as fast
@@ -312,6 +317,10 @@ _PIECES, _PIECE = 256, 256  # bytes that are read of each
 _NO_LABEL = (-100).to_bytes(8, "little", signed=True)  # PyTorch's `ignore_index`, where a loss is given none
 _FEWEST_LABELS, _LATEST = 64, 3  # of a batch; arrays of a shape that are read: a data set may be a list of them
 _MANY_IGNORED = 100  # of 1000 labels: with fewer, leaving their rows out saves little
+_NUMBER_CODES = {"int32": "i", "int64": "q"}
+_FEWEST_ROWS, _SHORTEST_ROW = 4, 16  # of a batch: of fewer or shorter ones, to end alike is chance
+_OF_A_BATCH = 8  # arrays of one shape that are read: a batch has masks and labels, too, and the next one may be there
+_LARGEST_BATCH = 1 << 20  # bytes, all of which are read: 4 ms
 _WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -378,11 +387,51 @@ def find_ignored(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) ->
     return {f"{IGNORED}{number}": text for number, text in enumerate(found)}
 
 
+def find_padded(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> dict[str, str]:
+    """`sides, the longest row, the mean of rows`, by tabs, of the shapes of batches of whole numbers, such as tokens,
+    all rows of which are filled up with one number, at their ends or at their starts.
+
+    Args:
+        groups: arrays by their type and shape.
+    """
+    found, left = dict[str, tuple[int, float]](), _MOST_READ
+    for (type_, shape), arrays in groups.items():
+        code = _NUMBER_CODES.get(type_)
+        if code is None or len(shape) != 2 or shape[0] < _FEWEST_ROWS or shape[1] < _SHORTEST_ROW:
+            continue
+        rows = list[int]()
+        for array in arrays[-_OF_A_BATCH:] if left > 0 else ():
+            left -= 1
+            rows += _lengths_of_rows(array, shape, code)
+        if any(rows):
+            sides = ",".join(map(str, shape))
+            longest = max(max(rows), found.get(sides, (0, 0.0))[0])
+            found[sides] = longest, sum(rows) / len(rows)
+    texts = (f"{sides}\t{longest}\t{mean:.0f}" for sides, (longest, mean) in found.items())
+    return {f"{PADDED}{number}": text for number, text in enumerate(texts)}
+
+
+def _lengths_of_rows(array: Any, shape: tuple[int, ...], code: str) -> list[int]:
+    """How long each row is without what fills all of them up; none where they are one number."""
+    count, width = shape
+    size = count * width * struct.calcsize(code)
+    start = _start_of(array, size) if size <= _LARGEST_BATCH else 0
+    content = _read_memory([start], size) if start else b""
+    if len(content) < size:
+        return []
+    numbers = memoryview(content).cast(code).tolist()
+    rows = [numbers[at : at + width] for at in range(0, count * width, width)]
+    found = list[list[int]]()
+    for each in (rows, [row[::-1] for row in rows]):
+        filled = [sum(1 for _ in takewhile(each[0][-1].__eq__, reversed(row))) for row in each]
+        found.append([width - number for number in filled])
+    shorter = min(found, key=max)
+    return shorter if max(shorter) else []
+
+
 def _places_of(array: Any, size: int, width: int) -> Sequence[int]:
     """Where to read pieces of the memory of an array; nowhere where it is not to be read."""
-    start = 0
-    with suppress(Exception):  # another release names it otherwise
-        start = _address(array, size)
+    start = _start_of(array, size)
     if not start:
         return ()
     each = (size - _PIECE) // _PIECES // width * width
@@ -397,17 +446,24 @@ def _count_equal(content: bytes, wanted: bytes) -> int:
     return 1000 * equal * width // len(content) if content else 0
 
 
-def _read_memory(places: Iterable[int]) -> bytes:
-    """Pieces of this process' memory; nothing if the system does not allow it, or if one is there no longer: another
-    thread of the program may free what an array has held, and whoever looked there would end by a signal."""
+def _read_memory(places: Iterable[int], size: int = _PIECE) -> bytes:
+    """Pieces of a size of this process' memory; nothing if the system does not allow it, or if one is there no longer:
+    another thread of the program may free what an array has held, and whoever looked there would end by a signal."""
     try:
         memory = move_up(os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC))  # only Linux has it
         try:
-            return b"".join(os.pread(memory, _PIECE, place) for place in places)
+            return b"".join(os.pread(memory, size, place) for place in places)
         finally:
             os.close(memory)
     except OSError:
         return b""
+
+
+def _start_of(array: Any, size: int) -> int:
+    """Where an array's numbers begin; 0 where they are not to be read."""
+    with suppress(Exception):  # another release names it otherwise
+        return _address(array, size)
+    return 0
 
 
 def _address(array: Any, size: int) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from draw import Sort, draw
 
-from stepscope.analysis.facts.strategy import strategy_of
+from stepscope.analysis.facts.strategy import sent_buffers, strategy_of
 from stepscope.model import EventKind
 
 K = EventKind
@@ -45,3 +45,29 @@ def test_what_takes_most_of_the_communication_says_how_the_model_is_spread(
     trace = replace(draw(f"host main | M0------\nhost main | {calls}", SORTS), framework=framework)
 
     assert strategy_of(trace) == strategy
+
+
+@pytest.mark.parametrize(
+    ("around", "sent", "share"),
+    [("D--------", "c", 0.75), (" ", " ", None), (" S-------", "c", None)],
+    ids=["before the forward pass", "nothing is sent", "the program sends itself"],
+)
+def test_buffers_that_ddp_sends(around: str, sent: str, share: float | None) -> None:
+    sorts = {
+        "D": Sort(K.ANNOTATION, "DistributedDataParallel.forward"),
+        "S": Sort(K.ANNOTATION, "sync"),
+        "C": Sort(K.COLLECTIVE_CALL, "c10d::broadcast_"),
+        "B": Sort(K.COLLECTIVE_CALL, "gloo:broadcast"),
+        "R": Sort(K.COLLECTIVE_CALL, "gloo:all_reduce"),
+    }
+    trace = draw(
+        f"""
+        host main | M0-----------
+        host main | {around}
+        host main |   {sent.upper()}
+        host gloo |    {'B-----' if sent.strip() else ' '}    R-
+        """, sorts,
+    )  # fmt: skip
+    found = sent_buffers(trace)
+
+    assert (None if found is None else round(found.share, 2)) == share

@@ -260,6 +260,23 @@ def test_batches_that_are_filled_up_to_more_than_their_longest_row() -> None:
     assert _padded(40, 36) == []
 
 
+def test_tokens_that_are_filled_up_with_no_op() -> None:
+    """As with NumPy; the capture has read a batch of them."""
+    picture = "host main | M0------------------\nhost main | e---l1--------B1----"
+    sorts = {
+        "B": _BACKWARD,
+        "e": _op("aten::embedding", "90,16", "4,40", "", "", ""),
+        "l": _op("aten::linear", "4,40,16", "8,16"),
+    }
+
+    (excess,) = excesses_of(draw(picture, sorts, facts={"padded:0": "4,40\t10\t6"}))
+    assert excess.fact.startswith(
+        "computes batches that are filled up to 40 from rows of 6 on average, at most 10: 25 %"
+    )
+    for other in ("4,40\t36\t20", "4,50\t10\t6", "4,40\t?\t6"):
+        assert excesses_of(draw(picture, sorts, facts={"padded:0": other})) == ()
+
+
 def test_labels_that_the_loss_is_to_ignore_are_no_padding() -> None:
     """`labels[:10] = -1` writes a number over the prompt; the rows themselves are all of one length."""
     sorts = {

@@ -22,7 +22,7 @@ from stepscope.analysis.facts.loop import LoopFacts, loop_of
 from stepscope.analysis.facts.processors import Processors, processors_of
 from stepscope.analysis.facts.rivals import Rival, rival_of
 from stepscope.analysis.facts.stopped import EndFacts, end_of
-from stepscope.analysis.facts.strategy import strategy_of
+from stepscope.analysis.facts.strategy import SentBuffers, sent_buffers, strategy_of
 from stepscope.analysis.facts.work import WorkFacts, work_of
 from stepscope.analysis.purpose.excess import ExcessFact, excess_facts_of, excesses_of
 from stepscope.analysis.purpose.purposes import purposes_of
@@ -59,6 +59,7 @@ class HostFacts:
         rank: what a replay with the other ranks needs of this one; None if it has no steps or meets nobody.
         changes: what changes give that step, by the replay of its model; None without steps.
         strategy: how the model is spread over ranks, see `strategy_of`; "" where that is not known.
+        buffers: what DDP sends before forward passes; None for nothing.
         first_calls: those that the capture holds, alone or beside more.
         settings: environment variables of the program that the capture found set, such as TF_GPU_THREAD_MODE.
         augmentation: the input moves pictures after it has cast them to floats; None if it does not.
@@ -92,6 +93,7 @@ class HostFacts:
     rank: RankModel | None = None
     changes: Changes | None = None
     strategy: str = ""
+    buffers: SentBuffers | None = None
     first_calls: FirstCalls | None = None
     settings: tuple[str, ...] = ()
     augmentation: AugmentationFacts | None = None
@@ -138,6 +140,7 @@ _FINDERS: dict[str, Callable[[HostTrace], Any]] = {
     "rank": rank_of,
     "changes": changes_of,
     "strategy": strategy_of,
+    "buffers": sent_buffers,
     "first_calls": first_calls_of,
     "settings": settings_of,
     "augmentation": augmentation_of,

@@ -218,7 +218,14 @@ _WORK = (
     ),
     Work(
         frozenset(),
-        frozenset({"np.array", "np.asarray", "torch.tensor", "torch.as_tensor"}),
+        frozenset({"torch.tensor", "torch.as_tensor", "torch.FloatTensor", "torch.LongTensor"}),
+        "it converts a list of arrays number by number: make one array of them first,"
+        " torch.from_numpy(numpy.stack(arrays)), or keep their numbers in one array from the start and index that",
+        is_avoidable=False,
+    ),
+    Work(
+        frozenset(),
+        frozenset({"np.array", "np.asarray"}),
         "of a list it converts number by number, and an array of a framework is copied to the host: keep one array from"
         " the start, and compute where it is",
         is_avoidable=False,

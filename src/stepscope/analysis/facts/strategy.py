@@ -14,14 +14,23 @@ import numpy as np
 
 from stepscope.analysis.purpose.computing import backward_runs, computing_of, update_ranges
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.analysis.workers.collectives import collectives_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import distinct
-from stepscope.vocabulary.collectives import PIPELINE, PIPELINE_OPERATION, parallelism_of
+from stepscope.records import dataclass
+from stepscope.vocabulary.collectives import (
+    PIPELINE,
+    PIPELINE_OPERATION,
+    is_library_call,
+    operation_of,
+    parallelism_of,
+)
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.torch import wrapper_of
 
 DDP, SHARDED, TENSOR, EXPERT, EXCHANGE, MIRRORED = "ddp", "fsdp", "tensor", "expert", "exchange", "mirrored"
+_BROADCAST = "broadcast"
 _BY_OPERATION = {
     "all_gather": SHARDED, "reduce_scatter": SHARDED, PIPELINE_OPERATION: PIPELINE, "all_to_all": EXCHANGE,
 }  # fmt: skip
@@ -50,3 +59,36 @@ def strategy_of(trace: HostTrace) -> str:
         return wrapper
     infers = computing_of(trace).heavy.any() and not len(backward_runs(trace)) and not len(update_ranges(trace))
     return TENSOR if not kind and infers else kind  # without gradients it adds up parts of a layer
+
+
+@dataclass(frozen=True)
+class SentBuffers:
+    """What DDP sends from one rank to all before forward passes, so that their buffers are the same: bytes and messages
+    per step, and their share of the time that collectives take."""
+
+    bytes: float
+    messages: float
+    share: float
+
+
+def sent_buffers(trace: HostTrace) -> SentBuffers | None:
+    """The buffers that DDP sends in each step; None where it sends none, or most of what is sent from one rank to all
+    is the program's own."""
+    found = collectives_of(trace)
+    broadcasts = [number for number, name in enumerate(found.names) if name == _BROADCAST]
+    chosen = np.flatnonzero(np.isin(found.name, broadcasts) & (np.array(found.step, np.int64) >= 0))
+    steps = len(distinct(np.array(found.step, np.int64)[chosen]))
+    if not steps:
+        return None
+    ranges = events_of_kind(trace, EventKind.ANNOTATION)
+    forward = spans_of(trace, ranges[[wrapper_of([trace.name_of(row)]) == DDP for row in ranges.tolist()]])
+    calls = events_of_kind(trace, EventKind.COLLECTIVE_CALL)
+    names = [trace.name_of(row) for row in calls.tolist()]
+    asks = [operation_of(name) == _BROADCAST and not is_library_call(name) for name in names]
+    asked = trace.events.start_ps[calls[asks]]
+    inside = forward.overlap_ps(asked, asked + 1) > 0
+    if 2 * inside.sum() <= len(asked):
+        return None
+    spent = np.array(found.duration_ps, np.int64)
+    sent = int(np.array(found.bytes, np.int64)[chosen].sum())
+    return SentBuffers(sent / steps, len(chosen) / steps, float(spent[chosen].sum() / max(spent.sum(), 1)))

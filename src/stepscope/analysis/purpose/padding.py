@@ -8,6 +8,8 @@
 `pad_sequence` and `pad` run the same ops inside.  A part that is filled with one number is no row, but a mask:
 
     slice  [320] 0:25    copy_ [25] []   the loss ignores these labels
+
+Rows that are filled up with no op are known where the capture has read a batch of tokens.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.tensors import alike_with_backward, ops_with_sizes
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.program_facts import padded_batches
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
@@ -58,6 +61,11 @@ def padding_of(trace: HostTrace) -> Padding | None:
     """The padding of the batches that the steps compute; None where there is none worth a change, or no sizes tell."""
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return None
+    return _padding_of_copies(trace) or _padding_of_tokens(trace)
+
+
+def _padding_of_copies(trace: HostTrace) -> Padding | None:
+    """The padding of rows that ops copy into longer ones."""
     own, filled, batch, times = _copied_rows(trace)
     kept_rows = ~_is_used_part(own, filled, batch)
     own, filled, batch, times = own[kept_rows], filled[kept_rows], batch[kept_rows], times[kept_rows]
@@ -74,6 +82,17 @@ def padding_of(trace: HostTrace) -> Padding | None:
     by = function_at(trace, times)
     filled_by = trace.name_of(by.frame) if by is not None else ""
     return Padding(rows, kept, int(to.max()), int(most.max()), float(own.mean()), is_to_longest, filled_by)
+
+
+def _padding_of_tokens(trace: HostTrace) -> Padding | None:
+    """The padding of tokens that the capture has read: they may be filled up with no op, as with NumPy."""
+    for each in padded_batches(trace):
+        kept, size = each.longest / each.length, (each.rows, each.length)
+        if kept > _MOST_USED or not any(op.name == "embedding" and size in op.sizes for op in ops_with_sizes(trace)):
+            continue
+        rows = _computed_on(trace, {each.length}, each.rows)
+        return Padding(rows, kept, each.length, each.longest, each.mean, is_to_longest=False, filled_by="")
+    return None
 
 
 def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:

@@ -10,7 +10,7 @@ from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
 _GRAPH, _CORES, _THREADS, _EMPTY, _TAKES = "graph:", "cores", "op_threads", "empty:", "takes:"
-_IGNORED = "ignored:"
+_IGNORED, _PADDED = "ignored:", "padded:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -85,7 +85,7 @@ def empty_matrices(trace: HostTrace) -> dict[tuple[int, int], float]:
     found: dict[tuple[int, int], list[float]] = {}
     for name, text in capture_facts(trace).items():
         told = str(text).replace(",", "\t").split("\t")[1:] if name.startswith(_EMPTY) else []
-        if len(told) == 3 and all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in told):
+        if len(told) == 3 and all(map(_is_count, told)):
             found.setdefault((int(told[0]), int(told[1])), []).append(int(told[2]) / 1000)
     return {size: max(shares) for size, shares in found.items()}
 
@@ -96,9 +96,32 @@ def ignored_labels(trace: HostTrace) -> dict[tuple[int, ...], float]:
     for name, text in capture_facts(trace).items():
         sides, _, share = str(text).partition("\t") if name.startswith(_IGNORED) else ("", "", "")
         told = (*sides.split(","), share)
-        if all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in told):
+        if all(map(_is_count, told)):
             found[tuple(map(int, told[:-1]))] = int(share) / 1000
     return found
+
+
+@dataclass(frozen=True)
+class PaddedBatch:
+    """A batch whose rows are all filled up, as the capture read it: rows, their length, the longest and the mean one
+    before."""
+
+    rows: int
+    length: int
+    longest: int
+    mean: int
+
+
+def padded_batches(trace: HostTrace) -> list[PaddedBatch]:
+    """The shapes of a host's batches of which all rows are filled up."""
+    texts = [str(text) for name, text in capture_facts(trace).items() if name.startswith(_PADDED)]
+    told = [text.replace(",", "\t").split("\t") for text in texts]
+    known = [each for each in told if len(each) == 4 and all(map(_is_count, each))]
+    return [PaddedBatch(*map(int, each)) for each in known]
+
+
+def _is_count(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def graph_products(trace: HostTrace) -> dict[tuple[int, int], set[str]]:
@@ -106,7 +129,7 @@ def graph_products(trace: HostTrace) -> dict[tuple[int, int], set[str]]:
     found = {}
     for name, text in capture_facts(trace).items():
         sides = name.removeprefix(_TAKES).split(",") if name.startswith(_TAKES) else []
-        if len(sides) == 2 and all(each.isdecimal() and len(each) <= _MOST_DIGITS for each in sides):
+        if len(sides) == 2 and all(map(_is_count, sides)):
             found[int(sides[0]), int(sides[1])] = {*str(text).split("\n")}
     return found
 

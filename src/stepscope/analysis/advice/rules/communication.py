@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from stepscope.analysis.advice.context import Context
 from stepscope.analysis.advice.items import Interval, Row
-from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for
+from stepscope.analysis.advice.rule import Actions, Finding, Rule, actions_for, predict_change
 from stepscope.analysis.advice.rules.words import WORDS_OF_CLASS
 from stepscope.analysis.facts.device_facts import SHORT_COLLECTIVE_PS
 from stepscope.analysis.facts.loop_events import Starts
-from stepscope.analysis.facts.strategy import EXCHANGE, EXPERT, MIRRORED, SHARDED, TENSOR
+from stepscope.analysis.facts.strategy import EXCHANGE, EXPERT, MIRRORED, SHARDED, TENSOR, SentBuffers
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
 from stepscope.report import amount, number_text, size_text
 from stepscope.vocabulary.collectives import PIPELINE
@@ -68,6 +68,12 @@ _BY_STRATEGY: Actions = {
         "within a machine: MirroredStrategy(cross_device_ops=tf.distribute.NcclAllReduce(num_packs=2))",
     ),
 }
+_BUFFERS = (
+    "DistributedDataParallel(model, broadcast_buffers=False), if no buffer changes while the model trains, as the"
+    " statistics of BatchNorm do, or each rank may have its own",
+    "or keep large tables that stay out of the buffers: a plain attribute, or one that"
+    " _set_params_and_buffers_to_ignore_for_model names",
+)
 _WAITING = "Let the ranks meet: most of the communication waits for others"
 _MEET_EARLIER = (
     "what is sent takes a small part of that time: see which rank comes last, and what its host does before (stepscope"
@@ -97,6 +103,9 @@ def _reduced_passes(context: Context) -> float:
 
 def _find_exposed(context: Context) -> Finding | None:
     exposed = _exposed_ms(context)
+    buffers = context.pace.buffers
+    if buffers and 2 * buffers.share > 1 and context.percent(exposed * buffers.share) >= LEAST_PERCENT:
+        return _find_buffers(context, buffers, exposed)
     messages, many = _count_messages(context)
     least = LARGE_SHARE if many or context.has_device else _FEW_MESSAGES_PERCENT
     passes = _reduced_passes(context)
@@ -126,6 +135,27 @@ def _find_exposed(context: Context) -> Finding | None:
         tool="distributed" if collectives else "",
         confidence=0.9 if many else 0.7,
         rows=(Row("overview", "communication", round(exposed, 3)),),
+        intervals=_collective_intervals(context),
+    )
+
+
+def _find_buffers(context: Context, buffers: SentBuffers, exposed_ms: float) -> Finding:
+    """Communication that mostly sends buffers of the model to all ranks."""
+    part, size = exposed_ms * buffers.share, size_text(buffers.bytes)
+    change = "overlap" if context.has_device else "communication"
+    gain = predict_change(context, change, part, "sending buffers")
+    return Finding(
+        part_ms=part,
+        id="communication.buffers",
+        title=f"Do not send {size} of buffers from rank 0 in every step",
+        share=f"{context.percent(part):.1f} % of each step sends buffers of the model from one rank to all",
+        evidence=f"{size} per step, before the forward pass of DistributedDataParallel",
+        gain=gain.of_part(buffers.share),
+        parts=("communication",),
+        actions=_BUFFERS,
+        tool="distributed",
+        confidence=0.9,
+        rows=(Row("overview", "communication", round(part, 3)),),
         intervals=_collective_intervals(context),
     )
 

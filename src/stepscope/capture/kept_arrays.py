@@ -419,7 +419,7 @@ def _lengths_of_rows(array: Any, shape: tuple[int, ...], code: str) -> list[int]
     content = _read_memory([start], size) if start else b""
     if len(content) < size:
         return []
-    numbers = memoryview(content).cast(code).tolist()
+    numbers = struct.unpack(f"{count * width}{code}", content)
     rows = [numbers[at : at + width] for at in range(0, count * width, width)]
     found = list[list[int]]()
     for each in (rows, [row[::-1] for row in rows]):

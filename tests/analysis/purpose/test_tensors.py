@@ -9,7 +9,7 @@ from helpers.draw import MS, Sort, draw
 
 from stepscope.analysis.purpose.autograd import ops_per_parameter
 from stepscope.analysis.purpose.excess import excesses_of
-from stepscope.analysis.purpose.tensors import ops_with_sizes, product_order
+from stepscope.analysis.purpose.tensors import ops_with_sizes, product_order, products_of_larger_side
 from stepscope.model import EventKind, HostTrace
 
 K = EventKind
@@ -232,6 +232,28 @@ def test_a_branch_that_ends_in_a_convolution_is_taken_by_what_has_its_batch_and_
 
     assert _excess(_BRANCH.format("   "), **sorts) == [("dead_branch", 4.0 + 3.0 + 4.0, 0.0)]
     assert _excess(_BRANCH.format("   "), **taken) == []
+
+
+@pytest.mark.parametrize(("n", "k", "kept"), [(600, 100, 0.05), (100, 600, None), (100, 100, None)])
+def test_squares_of_the_larger_side_of_a_matrix(n: int, k: int, kept: float | None) -> None:
+    """As of Newton-Schulz in an update: x @ x.T, that squared and added up, and times x again."""
+    picture = """
+        host main | M0------------------M1------------------
+        host main | U-----------------  U-----------------
+        host main | g---s-m-q---a-p---  g---s-m-q---a-p---
+    """
+    sorts = {
+        "U": Sort(EventKind.ANNOTATION, "Optimizer.step#Muon.step"),
+        "g": _op("aten::mm", f"{n},{k}", f"{k},{n}"),
+        "s": _op("aten::mul", f"{n},{k}", ""),
+        "m": _op("aten::mul", f"{n},{n}", ""),
+        "q": _op("aten::mm", f"{n},{n}", f"{n},{n}"),
+        "a": _op("aten::add", f"{n},{n}", f"{n},{n}", ""),
+        "p": _op("aten::mm", f"{n},{n}", f"{n},{k}"),
+    }
+    found = products_of_larger_side(_trace(picture, **sorts))
+
+    assert (None if found is None else round(found.kept, 2)) == kept
 
 
 # -- padding -----------------------------------------------------------------------------------------------------------

@@ -141,10 +141,9 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         found = _most_of_capture(account)
         do = "Find out what runs" if row is not None and row.cause == "unknown" else "Shorten"
         return _NO_STEPS if found is None else f"{do} {found[0]}: it is {found[1]:.0f} % of the capture"
-    if account.rows[0].cause == CONTENTION:
-        return "Nothing stands out, but the loop waits for a free core"
-    if is_busy:
-        return title_of_work(context, account) or "Nothing stands out"
+    if is_busy or account.rows[0].cause == CONTENTION:
+        waits = ", but the loop waits for a free core" if account.rows[0].cause == CONTENTION else ""
+        return title_of_work(context, account) or f"Nothing stands out{waits}"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
         return f"Find out what {shorten_op(row.culprit.name)} does: it holds most of the unexplained {share:.0f} %"

@@ -52,6 +52,7 @@ from stepscope.analysis.purpose.tensors import (
     FINDERS,
     TensorWork,
     feeds_training,
+    products_of_larger_side,
     rows_that_generate,
     with_backward,
 )
@@ -659,6 +660,9 @@ def _find_traced_part(trace: HostTrace) -> Excess | None:
 def _find_order(trace: HostTrace) -> Excess | None:
     compiled = compiled_order(trace)
     if compiled is None:
+        squares = products_of_larger_side(trace)
+        if squares is not None:
+            return Excess(squares.rows, squares.kept, squares.what, _AGAINST_IN_TENSORS[ORDER])
         return _find_in_tensors(ORDER, _AGAINST_IN_TENSORS[ORDER], trace)
     rows, columns, inner, taken, is_added = compiled.figures
     added = ADDED if is_added else ""

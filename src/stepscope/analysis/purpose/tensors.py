@@ -54,6 +54,7 @@ _TIMES = 8  # the numbers of two small tensors: one of all their pairs is that m
 _MOST_TRACED = 40_000  # outermost ops that are read one by one, of steps that differ: of more nothing is said
 _FEWEST_ROUNDS = 4  # in which a sequence grows by one: by chance lengths of batches do so twice or three times
 _FEWEST_STEPS = 3  # that show that something is the same in all of them
+SQUARED = ", multiplies that by itself"  # in the fact of products of the larger side of a matrix
 ADDED = ", adds that to another matrix"  # in the fact of products in the longer order
 
 
@@ -114,12 +115,12 @@ class _Traced:
     equal: dict[int, I64]
 
 
-def _read(trace: HostTrace) -> _Traced:
-    """None where no sizes were recorded, or where the steps differ too much."""
+def _read(trace: HostTrace, of_updates: bool = False) -> _Traced:
+    """None where no sizes were recorded, or where the steps differ too much; of updates: their ops instead."""
     work = computing_of(trace)
     if not trace.has_stat(stat_names.INPUT_DIMS):
         return _Traced([], {})
-    rows = work.rows[work.outer & ~work.backward & ~work.updates]
+    rows = work.rows[work.outer & ~work.backward & (work.updates if of_updates else ~work.updates)]
     rows = rows[np.lexsort((trace.events.start_ps[rows], trace.events.line[rows]))]
     equal = _equal_ops(trace, rows)
     rows = np.array(list(equal), np.int64)
@@ -386,6 +387,51 @@ def product_order(trace: HostTrace) -> TensorWork | None:
             is_added |= added
     largest = _largest(trace, found)
     return largest and replace(largest, is_part=largest.what in sums)
+
+
+def products_of_larger_side(trace: HostTrace) -> TensorWork | None:
+    """A matrix times one that is as wide as it is high, that squared, and times such a matrix again, as p(A B) A with a
+    polynomial p, where the first has more rows than columns: A p(B A) is the same with smaller squares.
+
+        mm [576,144]x[144,576] -> mul -> mm [576,576]x[576,576] -> add -> mm [576,576]x[576,144]      144 instead of 576
+    """
+    rows, kept, spent, largest = list[I64](), 0, 0, (Size(), Size())
+    for of_updates in (False, True):
+        traced = _read(trace, of_updates=True) if of_updates else _traced(trace)
+        for at, op in enumerate(traced.ops):
+            if op.product is None or len(op.product[0]) != 2 or op.product[1] != op.product[0][::-1]:
+                continue
+            n, k = op.product[0]
+            chain = _squares_after(traced.ops[at : at + _NEAR], n, k) if n > k else []
+            if not chain:
+                continue
+            squares = sum(each.product == ((n, n), (n, n)) for each in chain)
+            rows += [traced.equal[each.row] for each in chain]
+            kept, spent = kept + k * k * (2 * n + squares * k), spent + n * n * (2 * k + squares * n)
+            largest = max(largest, op.product)
+    if not rows or kept >= _HALF * spent:
+        return None
+    one, two = map(_size_text, largest)
+    less = f"squares of the smaller side take {100 * kept / spent:.0f} % of that"
+    what = f"multiplies {one} by {two}{SQUARED}, and that with {one}; {less}"
+    return TensorWork(with_backward(trace, distinct(np.concatenate(rows))), kept / spent, what)
+
+
+def _squares_after(ops: list[_Op], n: int, k: int) -> list[_Op]:
+    """The ops from a product of [n,n] to that with [n,k], if the former is squared between them and else only scaled
+    and added up; else none."""
+    chain, is_squared = ops[:1], False
+    for other in ops[1:]:
+        if _matches(VIEWS, other) or (n, n) not in other.sizes:
+            continue
+        if other.product == ((n, n), (n, n)):
+            is_squared = True
+        elif other.product == ((n, n), (n, k)):
+            return [*chain, other] if is_squared else []
+        elif _adds_or_scales(other, {(n, n)}) is None:
+            return []
+        chain.append(other)
+    return []
 
 
 def _adds_or_scales(op: _Op, made: set[Size]) -> bool | None:

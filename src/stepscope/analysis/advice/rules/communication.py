@@ -141,7 +141,7 @@ def _find_exposed(context: Context) -> Finding | None:
 
 def _find_buffers(context: Context, buffers: SentBuffers, exposed_ms: float) -> Finding:
     """Communication that mostly sends buffers of the model to all ranks."""
-    part, size = exposed_ms * buffers.share, size_text(buffers.bytes)
+    part, size = exposed_ms * buffers.share, size_text(round(buffers.bytes))
     change = "overlap" if context.has_device else "communication"
     gain = predict_change(context, change, part, "sending buffers")
     return Finding(

@@ -52,7 +52,7 @@ from stepscope.analysis.purpose.excess import (
     UPDATE,
     ExcessFact,
 )
-from stepscope.analysis.purpose.tensors import ADDED
+from stepscope.analysis.purpose.tensors import ADDED, SQUARED
 from stepscope.vocabulary.python import is_training_function, place_of
 from stepscope.vocabulary.traits import OpTrait
 
@@ -228,7 +228,9 @@ class _Excess(NamedTuple):
             unknown=self.unknown,
             parts=(self.change,),
             culprit=Culprit(name, file, line, None, None, None, excess.step_ps) if by else None,
-            title=_TITLES_BY_NAME[self.change].format(by) if by and self.change in _TITLES_BY_NAME else "",
+            title=_TITLES_BY_NAME[self.change].format(by)
+            if by and self.change in _TITLES_BY_NAME
+            else _SMALLER_TITLE * (SQUARED in excess.fact),
             actions=self._act_on(context, excess, by),
             is_indication=LONGEST in excess.fact,  # as of most programs
             state=self.state or self.without,
@@ -241,6 +243,8 @@ class _Excess(NamedTuple):
             return actions_for(context.framework, self.actions)[is_second:][:1]
         if self.change in (EQUAL, CONSTANT):
             return _name_op(context, self.actions, excess.fact)
+        if self.change == ORDER and SQUARED in excess.fact:
+            return _SMALLER_SIDE
         if self.change == ORDER and ADDED in excess.fact:
             return actions_for(context.framework, self.actions)[::-1]
         if self.change == ONE_BY_ONE and by:
@@ -531,6 +535,11 @@ _IN_PROGRAMS: dict[str, Actions] = {
     },
 }
 
+_SMALLER_TITLE = "Multiply squares of the smaller side of matrices"
+_SMALLER_SIDE = (
+    "a matrix with more rows than columns: transpose it before and after, so that x @ x.T is of its smaller side (as"
+    " Newton-Schulz does in Muon: if x.size(0) > x.size(1): x = x.T), which gives the same",
+)
 _TITLES_BY_NAME = {
     BRANCHES: "Do not compute both branches for all rows, at {}",
     PART: "Make {} cheaper: it takes most of the step and computes no layer",

@@ -204,7 +204,7 @@ MOST_LINES: dict[str, int] = {
     "waits": 1170,
     "gate": 1020,
     "agents": 1010,
-    "purpose": 6_000,  # squares of the larger side; tokens that are filled up; what operands show of tensor code, and gradients, products, matrices and Jacobians
+    "purpose": 6_000,  # what operands show of tensor code, and gradients, products, matrices and Jacobians; padding
     "proof": 840,
     "api": 780,
     "overtime": 600,

@@ -358,6 +358,23 @@ def test_a_call_that_waits_for_the_lock_which_the_dataset_holds_waits_for_input(
     assert causes(draw(picture, sorts)).get("input") == input_ms
 
 
+@pytest.mark.parametrize(
+    ("dispatched", "transfer_ms"), [("      e--", 5.0), (" e     e-", 5.0), (" e-------", None), ("         ", None)]
+)
+def test_a_call_of_tensorflow_converts_its_arguments_before_it_dispatches_its_op(
+    dispatched: str, transfer_ms: float | None
+) -> None:
+    """A NumPy array becomes a tensor in the call, by a constant that is dispatched in it as well."""
+    sorts = {"c": Sort(K.OTHER, "TFE_Py_FastPathExecute_C"), "e": Sort(K.EAGER_EXECUTE, "EagerExecute")}
+    picture = f"""
+        host main | M0---------
+        host main |  c-------
+        host main | {dispatched}
+    """
+
+    assert causes(draw(picture, sorts)).get("transfer") == transfer_ms
+
+
 def test_python_that_fills_whole_steps_is_not_taken_for_the_gap_of_one_step() -> None:
     found = loop_time_of(draw("host main | M0----M1----M2----M3----M4----M5----", usage=runs(36)))
 

@@ -104,6 +104,7 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
     silent meanwhile; silence with nothing else at work is unknown."""
     yield Cause.INPUT, _lock_waits(trace), False
     yield Cause.TRANSFER, _work_of_others(trace, Cause.TRANSFER), False
+    yield Cause.TRANSFER, _conversions(trace), False
     yield Cause.INPUT, _reads_of_python(trace), False
     yield Cause.HOST_COMPUTE, _only_python(trace, compiled_time(trace, threads_of(trace).main)), True
     silence = silence_of(trace)
@@ -124,18 +125,31 @@ def _reasons(trace: HostTrace) -> Iterator[tuple[Cause, Spans, bool]]:
 def _lock_waits(trace: HostTrace) -> Spans:
     """Calls of TensorFlow that have finished their work and wait for Python's lock, which a function of the dataset
     holds."""
-    line, ops, events = threads_of(trace).main, events_of_kind(trace, K.OP), trace.events
-    ops = ops[has_trait(trace, events.type[ops], OpTrait.CALLS_PYTHON)]
-    rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line]) if line >= 0 and len(ops) else ops[:0]
+    ops = events_of_kind(trace, K.OP)
+    ops = ops[has_trait(trace, trace.events.type[ops], OpTrait.CALLS_PYTHON)]
+    return _around_dispatches(trace)[1] & spans_of(trace, ops) if len(ops) else Spans(ops, ops)
+
+
+def _conversions(trace: HostTrace) -> Spans:
+    """Calls of TensorFlow before they dispatch their op: they make tensors of arrays of the host, and copy these."""
+    return _around_dispatches(trace)[0]
+
+
+def _around_dispatches(trace: HostTrace) -> tuple[Spans, Spans]:
+    """The time in the loop's calls of TensorFlow for longer than a dispatch, before and after the last that they
+    dispatch; the first without what they dispatch there, as the constants that become of their arguments."""
+    line, events = threads_of(trace).main, trace.events
+    rows = np.arange(trace.lines.event_begin[line], trace.lines.event_end[line]) if line >= 0 else np.empty(0, np.int64)
     rows = rows[events.duration_ps[rows] >= LONG_GAP_PS]
     calls = rows[has_trait(trace, events.type[rows], CallTrait.LEAVES_PYTHON)]
     if not len(calls):
-        return Spans(calls, calls)
+        return Spans(calls, calls), Spans(calls, calls)
     eager = events_of_kind(trace, K.EAGER_EXECUTE)
-    inner = spans_of(trace, eager[events.line[eager] == line]).end
+    inner = spans_of(trace, eager[events.line[eager] == line])
     start, end = events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls]
-    done = np.maximum(np.append(0, inner)[np.searchsorted(inner, end, side="right")], start)
-    return Spans.union(done, end).drop_shorter(LONG_GAP_PS) & spans_of(trace, ops)
+    done = np.maximum(np.append(0, inner.end)[np.searchsorted(inner.end, end, side="right")], start)
+    before = Spans.union(start, done) - inner
+    return before.drop_shorter(LONG_GAP_PS), Spans.union(done, end).drop_shorter(LONG_GAP_PS)
 
 
 def _only_python(trace: HostTrace, spans: Spans) -> Spans:

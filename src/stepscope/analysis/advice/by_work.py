@@ -4,9 +4,11 @@ knows an excess."""
 from __future__ import annotations
 
 from stepscope.analysis.account.account import StepAccount
+from stepscope.analysis.account.account_text import COMPUTING
 from stepscope.analysis.account.culprits import Culprit
-from stepscope.analysis.advice.context import Context
+from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.rule import Actions, Named, actions_for, fit_actions
+from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.vocabulary.families import (
     ATTENTION,
     CONVOLUTION,
@@ -99,7 +101,7 @@ _KERNEL = tuple(
     f"make the kernel `{{}}` cheaper: {tool} says whether registers, memory or arithmetic limit it"
     for tool in ("`ncu`", "`rocprof-compute`")
 )
-_MOST_PERCENT = 50.0  # of computing, by the word: in healthy small programs the update is up to 45 %
+_MOST_PERCENT = 50.0  # of the step, by the word: in healthy small programs the update is up to 45 %
 _DOUBLES = "float64 is slow on devices for graphics: compute in 32 bits where the result allows it"
 _FUNCTION = "make `{}` cheaper, run it on several threads or on the device, or do it once and keep the result"
 
@@ -113,7 +115,7 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
     place = _HOST if on_host else _DEVICE
     if on_host and 2 * context.work.tiny_share >= 1:
         return (_TINY,)
-    if update_share(context):
+    if _update_percent(context, account) >= LARGE_SHARE:
         return actions_for(context.framework, _UPDATE)
     for name in (*names, op):
         if found := work_actions(name, place, context.framework):
@@ -124,18 +126,24 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
     return (_ON_HOST if is_torch else _CHEAPER,)
 
 
-def update_share(context: Context) -> float:
-    """The share of computing that updates parameters, in percent, where it is the largest purpose; else 0."""
+def _update_percent(context: Context, account: StepAccount | None) -> float:
+    """How much of the step updates parameters, in percent, where that is the largest purpose of what computes; else 0.
+
+    At most its share of what the step computes: ops on several threads take more time together than the step waits for.
+    """
     purposes = context.pace.purposes
     update = purposes.get("update", 0)
-    return 100.0 * update / sum(purposes.values()) if update and update == max(purposes.values()) else 0.0
+    if account is None or not update or update < max(purposes.values()):
+        return 0.0
+    computing = sum(account.percent(row.ps, row.cause) for row in account.rows if row.cause in COMPUTING)
+    return min(context.percent(update / MS), computing * update / sum(purposes.values()))
 
 
 def title_of_work(context: Context, account: StepAccount) -> str:
     """What to make cheaper where most of each step is one op or kernel that something is known about, or the update is
     most of it; empty elsewhere: that a function of the program computes the model is no news."""
-    if (share := update_share(context)) > _MOST_PERCENT:
-        return f"Make the update of the parameters cheaper: it is {share:.0f} % of computing"
+    if (share := _update_percent(context, account)) >= _MOST_PERCENT:
+        return f"Make the update of the parameters cheaper: it is {share:.0f} % of {account.each_step}"
     row = account.rows[0]
     if row.culprit is None or row.culprit.file or 2 * row.culprit.ps <= account.step_ps:
         return ""

@@ -151,11 +151,21 @@ def test_a_function_has_the_share_that_the_account_of_the_median_step_gives_it(
 
 
 def test_what_goes_over_far_more_rows_than_the_step_trains_on_is_said_though_its_result_is_needed() -> None:
-    context = SimpleNamespace(work=SimpleNamespace(rows=64))
+    context = SimpleNamespace(work=SimpleNamespace(rows=64, ops=[]))
     draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True)
 
     needed = [is_needed(context, replace(draws, goes_over=rows)) for rows in (0, 64, 6_400)]  # type: ignore[arg-type]
     assert needed == [True, True, False]
+
+
+@pytest.mark.parametrize(("percent", "starts", "needed"), [(60.0, 0.0, False), (60.0, 3.0, True), (40.0, 0.0, True)])
+def test_what_starts_nothing_of_the_framework_and_takes_most_of_the_step_is_said_though_its_result_is_needed(
+    percent: float, starts: float, needed: bool
+) -> None:
+    context = SimpleNamespace(work=SimpleNamespace(rows=64, ops=[1]), percent=lambda _: percent, quiet=1.0)
+    draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True, starts=starts)
+
+    assert is_needed(context, draws) is needed  # type: ignore[arg-type]
 
 
 def test_what_draws_numbers_is_not_done_once_and_kept() -> None:
@@ -200,8 +210,9 @@ def sampled(*shown: str) -> HostTrace:
     return replace(builder.build(), framework="pytorch")
 
 
-def test_of_a_function_that_is_mostly_python_the_known_work_that_most_of_it_is_counts_before_a_longer_line() -> None:
-    """Of 70 ms a copy takes 30 and a call of a network 40, of which an op takes 25."""
+def stating(*stated: str, beside: tuple[tuple[int, int], ...] = ()) -> HostTrace:
+    """Steps of 100 ms that train for 12 ms; from 20 ms on samples show `draw_preview`, each 10 ms in the statement that
+    is named, and ops run beside that, in ms from and for."""
     builder = TraceBuilder("host")
     thread, frames, where, times = sampled_thread(builder)
     name = SORTS["p"].name
@@ -211,19 +222,34 @@ def test_of_a_function_that_is_mostly_python_the_known_work_that_most_of_it_is_c
         thread.event("train", begin * MS, 100 * MS, K.STEP_MARK, {"step_num": step})
         for at, sort in ((0, SORTS["f"]), (4, SORTS["b"]), (8, SORTS["u"])):
             thread.event(sort.name, (begin + at) * MS, 4 * MS, sort.kind, {sort.number: step} if sort.number else {})
-        thread.event("aten::mm", (begin + 52) * MS, 25 * MS, K.OP)
+        for at, length in beside:
+            thread.event("aten::mm", (begin + at) * MS, length * MS, K.OP)
         for at in range(10):
             times.event("sample", (begin + 10 * at + 5) * MS, 0, K.OTHER)
-            if 2 <= at < 9:
+            if 0 <= at - 2 < len(stated):
                 frames.event(name, (begin + 10 * at) * MS, 10 * MS, K.PYTHON_CALL)
-                said = f"{name} @9 copy.deepcopy" if at < 5 else f"{name} @10 net"
-                where.event(said, (begin + 10 * at) * MS, 10 * MS, K.OTHER)
+                where.event(f"{name} {stated[at - 2]}", (begin + 10 * at) * MS, 10 * MS, K.OTHER)
+    return replace(builder.build(), framework="pytorch")
 
-    (line,) = lines_of(replace(builder.build(), framework="pytorch"))
+
+def test_of_a_function_that_is_mostly_python_the_known_work_that_most_of_it_is_counts_before_a_longer_line() -> None:
+    """Of 70 ms a copy takes 30 and a call of a network 40, of which an op takes 25."""
+    (line,) = lines_of(stating(*["@9 copy.deepcopy"] * 3, *["@10 net"] * 4, beside=((52, 25),)))
     assert (line.name, line.share("python")) == ("draw_preview", 45 / 70)
     assert line.statement is not None
     assert (line.statement.line, line.statement.called) == (9, "copy.deepcopy")
     assert line.statement.share < 0.5
+
+
+def test_where_no_line_holds_most_of_a_function_the_longest_are_its_parts() -> None:
+    (line,) = lines_of(stating(*["@9"] * 2, *["@11 rng.choice"] * 3, *["@10 weight.sum", "@10"]))
+
+    assert line.statement is None
+    assert [(part.line, part.called, round(7 * part.share)) for part, _ in line.parts] == [
+        (11, "rng.choice", 3),
+        (9, "", 2),
+        (10, "weight.sum", 2),
+    ]
 
 
 def test_a_function_that_most_samples_of_the_training_show_holds_it_however_little_it_is_of_the_function() -> None:

@@ -93,7 +93,7 @@ _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge 
 _FEWEST_SAMPLES = 4  # outside of training: fewer show a function by accident; 1 to 8 are the same, 16 loses some in two
 _SEVERAL_STEPS = 5  # with fewer, one may well be a fifth of what the loop does; 2 loses one function, 20 is the same
 _MANY = 50  # ops per step: making a batch starts fewer in all recordings with such functions, an update by hand 200
-_MOST_LINES, _MOST_OPS = 4, 4  # kept, since each function has to be replayed; not moved
+_MOST_LINES, _MOST_OPS, _MOST_PARTS = 4, 4, 3  # kept, since each function has to be replayed; not moved
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,8 @@ class LineFacts:
             loop, or without one; carries: what each round of that, or of the statement's, needs of the one before,
             empty for nothing.
         library: the library's function that most samples of that line show furthest in; empty without one.
+        parts: where no line holds most of it, the lines of the program that take the most, the longest first, with the
+            library's function that each is in, empty for none.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all
@@ -165,6 +167,7 @@ class LineFacts:
     loop: str = ""
     carries: str = ""
     library: str = ""
+    parts: Sequence[tuple[Statement, str]] = ()
     inside: str = ""
     of_parameters: float = 0.0
     often: Sequence[OpShare] = ()
@@ -542,6 +545,7 @@ def _describe(
         loop="" if is_own else around,
         carries=said.carries or _needs_of(own, said) if said is not None and is_own else carries,
         library=_library_at(trace, loop, said),
+        parts=_longest_lines(trace, loop, spans) if said is None else (),
     )
 
 
@@ -651,6 +655,18 @@ def _library_at(trace: HostTrace, loop: LoopTime, said: Statement | None) -> str
         each for each in statements_of_loop(trace, loop.line) if (each.statement.file, each.statement.line) == place
     ]
     return max(here, key=lambda each: each.spans.total).inside if here else ""
+
+
+def _longest_lines(trace: HostTrace, loop: LoopTime, spans: Spans) -> list[tuple[Statement, str]]:
+    """The lines of the program that take a large share of some time of a thread each, the longest first, with the
+    library's function that most samples of each show furthest in."""
+    found: dict[tuple[str, int], tuple[Statement, str]] = {}
+    for each in statements_of_loop(trace, loop.line):
+        own, ps = each.statement, (each.spans & spans).total
+        before, inside = found.get((own.file, own.line), (replace(own, share=0.0), each.inside))
+        found[own.file, own.line] = replace(before, share=before.share + ps / max(spans.total, 1)), inside
+    large = [each for each in found.values() if each[0].share >= _LARGE]
+    return sorted(large, key=lambda each: -each[0].share)[:_MOST_PARTS]
 
 
 def _usual_size(trace: HostTrace, rows: I64, op: OpShare) -> Size | None:

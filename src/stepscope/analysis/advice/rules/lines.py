@@ -11,6 +11,7 @@ import math
 
 from stepscope.analysis.account.account_text import cause_words
 from stepscope.analysis.account.culprits import Culprit
+from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
 from stepscope.analysis.advice.rule import (
@@ -55,6 +56,10 @@ _ALL_ROWS = (
     " the rows of the batch alone, or do it every N steps"
 )
 _FAR_MORE = 100  # times the rows: less is a batch with its candidates; judgement
+_KEEP_SUMS = (
+    "if it goes over all that is kept, such as a replay buffer or a table: keep what stays (powers, sums, a tree of"
+    " sums) and change it for the rows that the step changes"
+)
 _RARELY = "if nothing in the step needs its result, as a metric or a picture: every N steps"
 _MAY_BE_RARE = ("redundant_compute", "python_overhead", "eager_dispatch", "host_sync", "memory_churn")
 _NOBODY = "run it every N steps, as nothing that trains takes its result"
@@ -126,6 +131,14 @@ def _goes_over_all(context: Context, line: LineFacts) -> bool:
     return bool(rows) and line.goes_over >= _FAR_MORE * (rows or 0)
 
 
+def _is_most_without_ops(context: Context, line: LineFacts) -> bool:
+    """Whether a function takes most of the step, and starts nothing of the framework that computes what trains: it is
+    no part of the model."""
+    if line.starts or not context.work.ops:
+        return False
+    return context.percent(line.own_ps / MS / context.quiet) >= 100.0 * _MOST_OF
+
+
 def is_needed(context: Context, line: LineFacts) -> bool:
     """Whether a function is ordinary computation whose result is needed: within a layer, by the layers that follow; or
     by what trains, which takes it, as it takes what the model draws, and nothing in it says how it could be less."""
@@ -134,6 +147,8 @@ def is_needed(context: Context, line: LineFacts) -> bool:
         return False
     if line.in_layer and kind == "redundant_compute":
         return True
+    if _is_most_without_ops(context, line):
+        return False
     computes = kind == "redundant_compute" or (kind == "python_overhead" and line.share("python") < _MOST_OF)
     return bool(line.feeds) and computes and not line.inside and work_of(line) is None
 
@@ -220,6 +235,8 @@ def _describe(context: Context, line: LineFacts) -> str:
         said += f"; for {100 * line.peers_ps / line.own_ps:.0f} % of that time it waits for other processes"
     if line.statement is not None and not line.inside:
         said += f", {line.statement.describe()}"
+    elif line.parts:
+        said += f", the most of it at {' and '.join(_describe_part(part) for part, _ in line.parts[:2])}"
     held = context.pace.processors
     if held is not None and context.share_of_processors(line.key):
         said += f"; other work runs beside it, but {held.describe()}"
@@ -228,6 +245,12 @@ def _describe(context: Context, line: LineFacts) -> str:
     steps = context.loop.steps if context.loop else 1
     ops = [f"{op.calls / steps:,.0f} {op.name}" for op in line.ops[:_NAMED] if op.calls >= steps]
     return said + (f"; per step it starts {', '.join(ops)}" if ops else "")
+
+
+def _describe_part(part: Statement) -> str:
+    """`train.py:72 (self.rng.choice, 44 %)`."""
+    called = f"{part.called}, " if part.called else ""
+    return f"{part.place} ({called}{100 * part.share:.0f} %)"
 
 
 def _share_of(context: Context, line: LineFacts) -> str:
@@ -279,6 +302,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
         whole = (Named(_ALL_ROWS.format(line.goes_over)),) if _goes_over_all(context, line) else ()
+        if _is_most_without_ops(context, line):
+            whole += (_KEEP_SUMS, *_act_on_parts(line))
         return order_actions((*whole, *inside, *rarely, *at_once, _SAME, _PART))
     waits = (SLEEPS,) if _is_asleep(context, kind, line) else ()
     usual = _act_on_copies(context, kind) or actions_for(context.framework, WORDS_OF_CLASS[kind].actions)
@@ -290,6 +315,14 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     if kind == "eager_dispatch":  # fewer ops help whether or not something needs the result
         return order_actions((*first, *inside, *at_once, *rarely, *waits, *usual))
     return order_actions((*first, *inside, *rarely, *at_once, *waits, *usual))
+
+
+def _act_on_parts(line: LineFacts) -> tuple[str, ...]:
+    """What to do about the work of libraries that a function spends a large share of its time in."""
+    known = ((part, work_in(inside, part.called)) for part, inside in line.parts)
+    return tuple(
+        f"look at {part.called} in {part.place}: {work.action}" for part, work in known if work and part.called
+    )
 
 
 def _act_on_copies(context: Context, kind: str) -> tuple[str, ...]:

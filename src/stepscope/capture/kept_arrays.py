@@ -407,7 +407,8 @@ def find_padded(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> 
             sides = ",".join(map(str, shape))
             longest = max(max(rows), found.get(sides, (0, 0.0))[0])
             found[sides] = longest, sum(rows) / len(rows)
-    texts = (f"{sides}\t{longest}\t{mean:.0f}" for sides, (longest, mean) in found.items())
+    filled = {sides: each for sides, each in found.items() if each[0] < int(sides.rpartition(",")[2])}
+    texts = (f"{sides}\t{longest}\t{mean:.0f}" for sides, (longest, mean) in filled.items())
     return {f"{PADDED}{number}": text for number, text in enumerate(texts)}
 
 

@@ -234,6 +234,23 @@ def test_a_branch_that_ends_in_a_convolution_is_taken_by_what_has_its_batch_and_
     assert _excess(_BRANCH.format("   "), **taken) == []
 
 
+@pytest.mark.parametrize(("cut", "share"), [(31, 0.25), (16, None)], ids=["without the last", "a half of it"])
+def test_rows_whose_labels_the_loss_ignores(cut: int, share: float | None) -> None:
+    """Each position predicts the next one, so that the last one is left out; the capture has read the labels."""
+    sorts = {
+        "B": _BACKWARD,
+        "l": _op("aten::linear", "8,32,96", "3000,96"),
+        "s": _op("aten::slice", "8,32,3000", "", "", "", ""),
+        "r": _op("aten::reshape", f"8,{cut},3000", ""),
+        "c": _op("aten::cross_entropy_loss", f"{8 * cut},3000", f"{8 * cut}", "", "", "", ""),
+    }
+    picture = "host main | M0-----------------------\nhost main | l1--s2r3c4-B4-B3-B2-B1--"
+    facts: dict[str, str | int] = {"ignored:0": "8,32\t750", "ignored:1": "8,16\t750"}
+    found = excesses_of(draw(picture, sorts, facts=facts))
+
+    assert [each.keeps for each in found] == ([] if share is None else [share])
+
+
 @pytest.mark.parametrize(("n", "k", "kept"), [(600, 100, 0.05), (100, 600, None), (100, 100, None)])
 def test_squares_of_the_larger_side_of_a_matrix(n: int, k: int, kept: float | None) -> None:
     """As of Newton-Schulz in an update: x @ x.T, that squared and added up, and times x again."""

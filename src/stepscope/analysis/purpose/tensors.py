@@ -273,6 +273,8 @@ def _find_row_makers(ops: list[_Op], at: int, size: Size) -> list[int]:
             chain.append(place)
             last, size = len(chain), op.first
             numbers = math.prod(size)
+        elif op.name == "slice" and len(op.first) > 2 and _numbers_without_last(op.first) == numbers:
+            numbers = math.prod(op.first)
         elif _matches(VIEWS, op) or (op.sizes and all(4 * math.prod(each) < numbers for each in op.sizes)):
             continue
         elif _matches(KEEPS_ROWS, op) and math.prod(op.first) == numbers and not _adds_another(op, numbers):
@@ -280,6 +282,11 @@ def _find_row_makers(ops: list[_Op], at: int, size: Size) -> list[int]:
         else:
             break
     return chain[:last][::-1]
+
+
+def _numbers_without_last(size: Size) -> int:
+    """How many numbers a batch of sequences has without the last position of each, which predicts nothing."""
+    return math.prod((*size[:-2], size[-2] - 1, size[-1]))
 
 
 def _adds_another(op: _Op, numbers: int) -> bool:

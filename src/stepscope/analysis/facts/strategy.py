@@ -75,20 +75,18 @@ def sent_buffers(trace: HostTrace) -> SentBuffers | None:
     """The buffers that DDP sends in each step; None where it sends none, or most of what is sent from one rank to all
     is the program's own."""
     found = collectives_of(trace)
-    broadcasts = [number for number, name in enumerate(found.names) if name == _BROADCAST]
-    chosen = np.flatnonzero(np.isin(found.name, broadcasts) & (np.array(found.step, np.int64) >= 0))
-    steps = len(distinct(np.array(found.step, np.int64)[chosen]))
+    broadcasts, step = [name == _BROADCAST for name in found.names], np.array(found.step, np.int64)
+    chosen = np.flatnonzero(np.array([broadcasts[each] for each in found.name], np.bool_) & (step >= 0))
+    steps = len(distinct(step[chosen]))
     if not steps:
         return None
     ranges = events_of_kind(trace, EventKind.ANNOTATION)
     forward = spans_of(trace, ranges[[wrapper_of([trace.name_of(row)]) == DDP for row in ranges.tolist()]])
     calls = events_of_kind(trace, EventKind.COLLECTIVE_CALL)
-    names = [trace.name_of(row) for row in calls.tolist()]
+    names = map(trace.name_of, calls.tolist())
     asks = [operation_of(name) == _BROADCAST and not is_library_call(name) for name in names]
     asked = trace.events.start_ps[calls[asks]]
-    inside = forward.overlap_ps(asked, asked + 1) > 0
-    if 2 * inside.sum() <= len(asked):
+    if 2 * (forward.overlap_ps(asked, asked + 1) > 0).sum() <= len(asked):
         return None
-    spent = np.array(found.duration_ps, np.int64)
-    sent = int(np.array(found.bytes, np.int64)[chosen].sum())
+    spent, sent = np.array(found.duration_ps, np.int64), int(np.array(found.bytes, np.int64)[chosen].sum())
     return SentBuffers(sent / steps, len(chosen) / steps, float(spent[chosen].sum() / max(spent.sum(), 1)))

@@ -320,7 +320,7 @@ _MANY_IGNORED = 100  # of 1000 labels: with fewer, leaving their rows out saves 
 _NUMBER_CODES = {"int32": "i", "int64": "q"}
 _FEWEST_ROWS, _SHORTEST_ROW = 4, 16  # of a batch: of fewer or shorter ones, to end alike is chance
 _OF_A_BATCH = 8  # arrays of one shape that are read: a batch has masks and labels, too, and the next one may be there
-_LARGEST_BATCH = 1 << 20  # bytes, all of which are read: 4 ms
+_LARGEST_BATCH = 1 << 20  # bytes, all of which are read: 8 ms
 _WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 

@@ -532,8 +532,9 @@ def test_recompilation_names_the_program_with_most_time_and_not_one_that_makes_a
         ("WX---a----", "     a----", []),
         ("X----a----", "X----a----", ["recompilation"]),
         ("X----a----", "W----a----", []),
+        ("Xm-Xm-a---", "     a----", []),
     ],
-    ids=["two programs in one step", "the same program again", "another program"],
+    ids=["two programs in one step", "the same program again", "another program", "for two shapes in its first step"],
 )
 def test_a_program_that_is_needed_for_the_first_time_is_no_recompilation(
     third: str, fifth: str, kinds: list[str]
@@ -541,7 +542,8 @@ def test_a_program_that_is_needed_for_the_first_time_is_no_recompilation(
     makes_batch = Sort(K.COMPILE, "CpuCompiler::RunBackend", stats={"name": "jit_arange"})
     usual, marks = "     a----", "".join(f"M{number}--------" for number in range(6))
     line = usual * 2 + third + usual + fifth + usual
-    trace = draw(f"host main | {marks}\nhost main | {line}", {**COMPILES, "W": makes_batch})
+    calls = {"W": makes_batch, "m": Sort(K.TRACED_FUNCTION, "PjitFunction(move)")}
+    trace = draw(f"host main | {marks}\nhost main | {line}", {**COMPILES, **calls})
 
     assert [item.kind for item in said(trace) if item.kind == "recompilation"] == kinds
 

@@ -19,7 +19,7 @@ from stepscope.analysis.advice.rules.lines import is_model, is_needed, kind_of, 
 from stepscope.analysis.advice.rules.waiting import act_on_input
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of, usual_rows
-from stepscope.analysis.facts.work import OpShare, WorkFacts, training_program
+from stepscope.analysis.facts.work import OpShare, WorkFacts, split_programs, training_program
 from stepscope.formats.spool.layout import SAMPLE_TIMES_PLANE
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder
 
@@ -277,6 +277,16 @@ def test_of_many_programs_the_one_with_a_backward_pass_trains_however_long_other
     program = training_program(replace(work, training=training), is_named=False)
 
     assert program is not None and program.name == found
+
+
+def test_of_two_programs_with_a_backward_pass_neither_can_be_left_out_where_no_name_says_which_trains() -> None:
+    def beside(*names: str) -> list[str]:
+        work = WorkFacts(modules=[OpShare(name, 9 - at, 50) for at, name in enumerate(names)])
+        work = replace(work, training=[*names[:2]], multiplying=[*names])
+        return [module.name for module in split_programs(work)[1]]
+
+    assert beside("jit_plan", "jit_imitate", "jit_evaluate") == ["jit_evaluate"]
+    assert beside("jit_plan", "jit_train_step") == ["jit_plan"]
 
 
 @pytest.mark.parametrize(

@@ -568,6 +568,8 @@ def split_programs(work: WorkFacts) -> tuple[OpShare | None, list[OpShare]]:
     beside = [module for module in work.modules if module is not main and module.name not in work.needed]
     if training:  # a program without products is not a forward pass: it updates weights, or counts
         beside = [module for module in beside if module.name in work.multiplying]
+    if not is_training_function(main.name):  # which of several with a backward pass trains is not known
+        beside = [module for module in beside if module not in training]
     return main, beside
 
 

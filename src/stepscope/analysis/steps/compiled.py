@@ -48,11 +48,15 @@ def compile_again(trace: HostTrace, steps: I64) -> Mask:
 
 
 def find_rerun(trace: HostTrace, named: Named) -> set[int]:
-    """The compilations of functions that were called before them in the capture: rows of events.  Those came for other
-    arguments, or for a new function of that name, and not since a part of the program runs for the first time."""
+    """The compilations of functions that were called in the capture before the step in which they are: rows of events.
+    Those came for other arguments, or for a new function of that name, and not since a part of the program runs for the
+    first time, as a report over arrays of several shapes in one step."""
     noted = {note.event for note in noted_compilations(trace) if note.reason in (AGAIN, FUNCTION)}
     ends = {name: _end_of_first_call(trace, name) for name, _ in named}
-    return {row for name, row in named if row in noted or trace.events.start_ps[row] >= ends[name]}
+    steps, start = steps_of(trace), trace.events.start_ps
+    step = {row: int(steps.label[row]) for _, row in named}
+    begin = {row: int(steps.start_ps[at] if at >= 0 else start[row]) for row, at in step.items()}
+    return {row for name, row in named if row in noted or begin[row] >= ends[name]}
 
 
 def _end_of_first_call(trace: HostTrace, program: str) -> int:

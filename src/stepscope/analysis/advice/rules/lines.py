@@ -302,9 +302,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     rarely = _rarely(line, kind)
     if kind == "redundant_compute" and not _is_evaluation(line):
         whole = (Named(_ALL_ROWS.format(line.goes_over)),) if _goes_over_all(context, line) else ()
-        if _is_most_without_ops(context, line):
-            whole += (_KEEP_SUMS, *_act_on_parts(line))
-        return order_actions((*whole, *inside, *rarely, *at_once, _SAME, _PART))
+        parts = (_KEEP_SUMS, *_act_on_parts(line)) if _is_most_without_ops(context, line) else ()
+        return order_actions((*whole, *parts, *inside, *rarely, *at_once, _SAME, _PART))
     waits = (SLEEPS,) if _is_asleep(context, kind, line) else ()
     usual = _act_on_copies(context, kind) or actions_for(context.framework, WORDS_OF_CLASS[kind].actions)
     if line.feeds or line.in_layer or line.inside:

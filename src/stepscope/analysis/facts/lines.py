@@ -129,8 +129,7 @@ class LineFacts:
             loop, or without one; carries: what each round of that, or of the statement's, needs of the one before,
             empty for nothing.
         library: the library's function that most samples of that line show furthest in; empty without one.
-        parts: where no line holds most of it, the lines of the program that take the most, the longest first, with the
-            library's function that each is in, empty for none.
+        parts: where no line holds most of it, the longest, with the library's function in each, empty for none.
         inside: of a line, not a function, the library's function that it calls and that a cheaper form is known of.
         of_parameters: how many ops it has for each parameter, as in an update that is written out; else 0.
         often: the ops that it starts most often, and as often as each other, the longest first: calls and time in all

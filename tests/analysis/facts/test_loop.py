@@ -498,6 +498,21 @@ def test_products_in_64_bits(types: str, doubles_ms: float) -> None:
     assert work.doubles_ps / MS == doubles_ms
 
 
+@pytest.mark.parametrize(
+    ("outer", "inner", "narrow"), [("l-", "h---", True), ("l---", "h-", False), ("l---", "", False)]
+)
+def test_products_in_16_bits_are_those_that_take_the_time(outer: str, inner: str, narrow: bool) -> None:
+    """A layer takes floats of 32 bits, converts them, and holds the product of 16 bits."""
+    sorts = {
+        "l": Sort(K.OP, "aten::linear", stats={"Input type": '["float","float"]'}),
+        "h": Sort(K.OP, "aten::mm", stats={"Input type": '["c10::BFloat16","c10::BFloat16"]'}),
+    }
+    own = "-" * (len(inner) + 1)
+    picture = f"host main | M0{'-' * 12}\nhost main | {outer}{own}\nhost main | {' ' * len(outer)}{inner}"
+
+    assert work_of(draw(picture, sorts)).in_16_bits == narrow
+
+
 def test_what_ops_lose_to_others_is_the_time_beyond_their_best_quarter() -> None:
     work = work_of(
         draw("""

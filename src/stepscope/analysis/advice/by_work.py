@@ -27,18 +27,20 @@ _COMPILED = (
     "the program compiles kernels while it runs: compile them ahead of time for the device (nvcc -arch, hipcc"
     " --offload-arch), or keep what was compiled (a cache of cubins, CUDA_CACHE_PATH for the driver's)"
 )
+_BFLOAT16 = "torch.autocast('cpu', dtype=torch.bfloat16), where the processor computes in it"
 # By kind of work, place and framework; "" is any framework.
 _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
     (CONVOLUTION, _DEVICE, "pytorch"): (
-        "convolutions: model and batches in channels_last",
+        "convolutions: 16 bits, if they compute in 32 (torch.autocast('cuda', dtype=torch.float16)), with model and"
+        " batches in channels_last",
         "let cuDNN choose its fastest kernel: torch.backends.cudnn.benchmark = True",
         "let MIOpen choose its fastest kernel: MIOPEN_FIND_MODE=1",
-        "torch.autocast('cuda', dtype=torch.float16) if they compute in 32 bits",
     ),
     (CONVOLUTION, _HOST, "pytorch"): (
         "convolutions on a processor: torch.compile(model), which joins batch norm and ReLU to them in inference;"
         " model.to(memory_format=torch.channels_last) and the batch",
-        "torch.autocast('cpu', dtype=torch.bfloat16), where the processor computes in it; or run it on a GPU",
+        _BFLOAT16,
+        "run it on a GPU",
     ),
     (SLOW_CONVOLUTION, _HOST, "pytorch"): (
         "convolutions without a library: oneDNN, where PyTorch has it (torch.backends.mkldnn.is_available()); on"
@@ -56,8 +58,8 @@ _BY_WORK: dict[tuple[str, str, str], tuple[str, ...]] = {
         "of a model that is not trained, weights of 8 bits or less (torchao's int8_weight_only, AWQ, GPTQ)",
     ),
     (PRODUCT, _HOST, "pytorch"): (
-        "products on a processor: larger batches, torch.compile(model), torch.autocast('cpu', dtype=torch.bfloat16)"
-        " where the processor computes in it; or run it on a GPU",
+        "products on a processor: larger batches, torch.compile(model); or run it on a GPU",
+        _BFLOAT16,
     ),
     (PRODUCT, _DEVICE, "jax"): ("products of matrices: operands in jnp.bfloat16, and sizes that are multiples of 128",),
     (ATTENTION, _DEVICE, "pytorch"): (
@@ -119,7 +121,8 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
         return actions_for(context.framework, _UPDATE)
     for name in (*names, op):
         if found := work_actions(name, place, context.framework):
-            return fit_actions(context.device_type, found)
+            left = tuple(each for each in found if each != _BFLOAT16 or not context.work.in_16_bits)
+            return fit_actions(context.device_type, left)
     if culprit is not None and (own := _act_on_own(culprit, on_host, context.framework)):
         return fit_actions(context.device_type, own)
     is_torch = context.framework == "pytorch" and on_host and not context.has_steps

@@ -20,7 +20,7 @@ from stepscope.analysis.purpose.compiled import compiled_callback, compilers_mov
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.loops import tiny_share
-from stepscope.analysis.purpose.operands import ops_in_64_bits
+from stepscope.analysis.purpose.operands import computes_in_16_bits, ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.eager import computing_eager_ops, eager_ops
@@ -100,6 +100,7 @@ class WorkFacts:
         operands: total number of elements in the first operands of these products.
         recomputed_ps: time of forward ops that run again within the backward pass.
         doubles_ps: time of ops that compute in 64 bits, where the trace shows types.
+        in_16_bits: whether all products and convolutions of the host do, where the trace shows types.
         callbacks_ps, callback: time in which compiled programs or graphs call Python, and the largest such op.
         callback_line, callback_takes_given: where the program asks for it, and whether it takes only what the program
             is given and does not change.
@@ -135,6 +136,7 @@ class WorkFacts:
     operands: int = 0
     recomputed_ps: int = 0
     doubles_ps: int = 0
+    in_16_bits: bool = False
     callbacks_ps: int = 0
     callback: str = ""
     callback_line: str = ""
@@ -255,6 +257,7 @@ def _facts_without_device(
         **_batch_facts(trace, steps, ops, kinds),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
         "doubles_ps": int(own[chosen["doubles"]].sum()),
+        "in_16_bits": computes_in_16_bits(trace),
         **_start_costs(trace, outer),
         **_callback_facts(trace, *events["callbacks"]),
     }

@@ -22,11 +22,14 @@ from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.patterns import Pattern
+from stepscope.vocabulary.precision import inputs_are_16bit
 from stepscope.vocabulary.tensorflow import DOUBLE_TYPE, HALF_TYPE, SINGLE_TYPE
 from stepscope.vocabulary.torch import HALF
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
+_TYPE = Pattern(r"[\w:]+")
 _HALF = 0.5  # of a table: an update of no more rows could leave most of it alone
 _SMALLEST_TABLE = 1 << 18  # numbers: of 2,000 x 64 a sparse gradient and its update took as long as all rows (1.40 ms)
 _NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, perhaps a reshape, a product
@@ -60,6 +63,21 @@ def ops_in_64_bits(trace: HostTrace, ops: I64) -> Mask:
         arrays = [shape[: len(_DOUBLE_ARRAY)] for _, shape in programs.module(each).parameters if shape[-2:] != "[]"]
         found[place == each] |= arrays.count(_DOUBLE_ARRAY) > arrays.count(_SINGLE_ARRAY)
     return found
+
+
+def computes_in_16_bits(trace: HostTrace) -> bool:
+    """Whether most of what products and convolutions take of a host is of floats of 16 bits; False where no types were
+    recorded."""
+    work = computing_of(trace)
+    chosen = has_trait(trace, trace.events.type[work.rows], OpTrait.MULTIPLIES) > 0
+    if not chosen.any() or not trace.has_stat(stat_names.INPUT_TYPES) or is_device_work(trace).any():
+        return False
+    # With autocast, what converts the operands has those of 32 bits, and holds the product that takes the time.
+    texts = trace.stat_strings(stat_names.INPUT_TYPES, rows=work.rows[chosen])
+    types, inverse = np.unique(texts, return_inverse=True)
+    narrow = [kind > 0 and inputs_are_16bit(_TYPE.findall(trace.strings[kind])) for kind in types.tolist()]
+    own_ps = work.own_ps[chosen]
+    return 2 * int(own_ps[np.array(narrow, np.bool_)[inverse.ravel()]].sum()) > int(own_ps.sum())
 
 
 def half_ops(trace: HostTrace) -> I64:

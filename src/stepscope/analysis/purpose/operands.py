@@ -14,7 +14,7 @@ from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.purpose.autograd import passes_of
 from stepscope.analysis.purpose.computing import Computing, computing_of, inside_any
 from stepscope.analysis.purpose.graphs import names_of_type
-from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, sizes_of
+from stepscope.analysis.purpose.sizes import Size, computes_in_64_bits, names_of_types, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.program_facts import parameters_of
@@ -22,14 +22,12 @@ from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.precision import inputs_are_16bit
 from stepscope.vocabulary.tensorflow import DOUBLE_TYPE, HALF_TYPE, SINGLE_TYPE
 from stepscope.vocabulary.torch import HALF
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _DOUBLE_ARRAY, _SINGLE_ARRAY = "f64[", "f32["
-_TYPE = Pattern(r"[\w:]+")
 _HALF = 0.5  # of a table: an update of no more rows could leave most of it alone
 _SMALLEST_TABLE = 1 << 18  # numbers: of 2,000 x 64 a sparse gradient and its update took as long as all rows (1.40 ms)
 _NEXT_OPS = 3  # outermost ops after a one-hot that may take it: a conversion, perhaps a reshape, a product
@@ -75,7 +73,7 @@ def computes_in_16_bits(trace: HostTrace) -> bool:
     # With autocast, what converts the operands has those of 32 bits, and holds the product that takes the time.
     texts = trace.stat_strings(stat_names.INPUT_TYPES, rows=work.rows[chosen])
     types, inverse = np.unique(texts, return_inverse=True)
-    narrow = [kind > 0 and inputs_are_16bit(_TYPE.findall(trace.strings[kind])) for kind in types.tolist()]
+    narrow = [kind > 0 and inputs_are_16bit(names_of_types(trace.strings[kind])) for kind in types.tolist()]
     own_ps = work.own_ps[chosen]
     return 2 * int(own_ps[np.array(narrow, np.bool_)[inverse.ravel()]].sum()) > int(own_ps.sum())
 

@@ -26,6 +26,15 @@ def sizes_of(dims: str) -> tuple[Size, ...]:
     return tuple(tuple(map(int, filter(None, each.split(",")))) for each in _OPERAND.findall(dims))
 
 
+def names_of_types(types: str) -> list[str]:
+    """The types of the operands of an op.
+
+    >>> names_of_types("['float', 'double']")
+    ['float', 'double']
+    """
+    return [one or other for one, other in _NAME.findall(types)]
+
+
 def computes_in_64_bits(dims: str, types: str) -> bool:
     """True if an op has a tensor of 64-bit floats among its operands.  A number of Python is one of 64 bits, too, and
     does not make the op compute in them: it has no sides.
@@ -33,8 +42,7 @@ def computes_in_64_bits(dims: str, types: str) -> bool:
     >>> computes_in_64_bits("[[8,4],[]]", "['float', 'double']"), computes_in_64_bits("[[8,4],[]]", "['double', '']")
     (False, True)
     """
-    names = [one or other for one, other in _NAME.findall(types)]
-    sizes = sizes_of(dims)
+    names, sizes = names_of_types(types), sizes_of(dims)
     if not sizes:
         return _DOUBLE in names and _SINGLE not in names
     if len(names) != len(sizes):  # a list of tensors has one type and many sizes

@@ -85,10 +85,15 @@ def test_two_marks_that_share_most_of_their_time_are_of_one_step() -> None:
         """
             host main | M0------- M1------- M2-------
             host main |  U-------- V-------- W--------
+            host main |   P1        P2        P3
+            host pool | J    C1--- J    C2--- J    C3---
+            host pool |       a          a          a
         """,
         sorts,
     )
     assert [name for name, _, _ in steps(trace)] == ["train 0", "train 1", "train 2"]
+    ops = trace.events.kind == EventKind.OP  # on a thread that prepares input as well: the second mark starts them
+    assert steps_of(trace).label[ops].tolist() == [0, 1, 2]
 
 
 def test_marks_of_epochs_do_not_hide_those_of_steps() -> None:

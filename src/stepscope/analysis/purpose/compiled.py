@@ -76,15 +76,16 @@ def _find_programs(trace: HostTrace) -> tuple[ProgramWork, ...]:
     return tuple(found)
 
 
-def _rows_of(module: Module, *opcodes: str) -> list[int]:
+def rows_of(module: Module, *opcodes: str) -> list[int]:
+    """The instructions of a program with one of some opcodes."""
     found: list[int] = np.flatnonzero(module.is_opcode(*opcodes)).tolist()
     return found
 
 
 def products_of(module: Module) -> list[int]:
     """The instructions of a program that multiply matrices."""
-    calls = [row for row in _rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) == PRODUCT]
-    return _rows_of(module, "dot") + calls
+    calls = [row for row in rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) == PRODUCT]
+    return rows_of(module, "dot") + calls
 
 
 @dataclass(frozen=True)
@@ -164,12 +165,12 @@ def _find_table(trace: HostTrace, work: ProgramWork) -> Compiled | None:
     module, flow = work.module, work.flow
     reads = Counter[Size]()
     scatters: dict[Size, list[int]] = {}
-    for row in _rows_of(module, "scatter"):
+    for row in rows_of(module, "scatter"):
         size, update = flow.dims(row), flow.dims(flow.operand(row, 2))
         if len(size) == 2 and update[-1:] == size[-1:] and is_backward(module.sources.read([row])[0].op_name):
             reads[size] += math.prod(update) // max(size[1], 1)
             scatters.setdefault(size, []).append(row)
-    products = products_of(module) + _rows_of(module, "convolution") if scatters else []
+    products = products_of(module) + rows_of(module, "convolution") if scatters else []
     multiplied = {flow.dims(each) for row in products for each in (row, *module.operands.linked(row))}
     parts = []
     for size, rows in scatters.items():
@@ -302,7 +303,10 @@ def _find_reported(work: ProgramWork, taken: set[str]) -> tuple[Compiled, str] |
     numbers = [row for row, shape in results if not size_of(shape) and shape not in taken]
     kept = work.flow.needed_by({row for row, _ in results}.difference(numbers))
     only = work.flow.needed_by(numbers) - kept
+    # Where the loss is a sum of the output, its gradient takes no output: what trains all the same has a backward pass.
+    trained = {source.stack or source.line for _, source in products if is_backward(source.op_name)}
     alone = [source for row, source in products if work.flow.outer(row) in only]
+    alone = [source for source in alone if (source.stack or source.line) not in trained]
     if not alone:
         return None
     own = function_of_program(work.module.name)
@@ -382,7 +386,7 @@ def _forward_rows(work: ProgramWork) -> I64:
 
 def product_sources(work: ProgramWork) -> list[tuple[int, InstructionSource]]:
     """The instructions of a program that multiply or convolve, with their sources."""
-    rows = [*products_of(work.module), *_rows_of(work.module, "convolution")]
+    rows = [*products_of(work.module), *rows_of(work.module, "convolution")]
     return list(zip(rows, work.module.sources.read(rows) if rows else (), strict=True))
 
 
@@ -414,7 +418,7 @@ def _find_copied(work: ProgramWork) -> Compiled | None:
     module, flow = work.module, work.flow
     results, shapes = set(flow.results()), module.shapes
     copies = []
-    for row in _rows_of(module, "copy"):
+    for row in rows_of(module, "copy"):
         source = flow.operand(row, 0)
         if module.computation[row] != module.entry or source < 0 or module.opcode_of(source) != "parameter":
             continue
@@ -422,7 +426,7 @@ def _find_copied(work: ProgramWork) -> Compiled | None:
             continue  # in another order, whoever owns the array
         if row in results or any(_writes_part(flow, user) for user in module.users.linked(row)):
             copies.append(row)
-    if not copies or len(_rows_of(module, "parameter", "copy", "tuple")) == len(module.computation):
+    if not copies or len(rows_of(module, "parameter", "copy", "tuple")) == len(module.computation):
         return None
     return Compiled(work.runs_of(copies), 0.0, (max(int(shapes.nbytes[row]) for row in copies),))
 
@@ -443,7 +447,7 @@ def compiled_callback(trace: HostTrace) -> tuple[str, bool] | None:
 
 
 def _find_callback(work: ProgramWork) -> tuple[int, tuple[str, bool]] | None:
-    module, calls = work.module, _rows_of(work.module, "custom-call")
+    module, calls = work.module, rows_of(work.module, "custom-call")
     named = zip(calls, module.sources.read(calls), strict=True) if calls else ()
     found = [(row, source.line) for row, source in named if source.op_name.endswith("_callback")]
     if not found:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stepscope.analysis.hlo.sources import InstructionSource
-from stepscope.analysis.purpose.compiled import ProgramWork, product_sources, program_work
+from stepscope.analysis.purpose.compiled import ProgramWork, product_sources, program_work, rows_of
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.source_lines import SourceLine, source_lines
@@ -23,6 +23,7 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import F64, I64, Mask, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, op_alone
+from stepscope.vocabulary.custom_calls import FREE, kind_of_call
 from stepscope.vocabulary.jax import is_backward, is_layer, op_at_end
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.python import is_of_user, runs_layer
@@ -139,7 +140,10 @@ def _of_program(work: ProgramWork) -> tuple[I64, list[InstructionSource], Mask]:
     read = dict(zip(run.tolist(), module.sources.read(run.tolist()) if len(run) else (), strict=True))
     # A compiler also writes other sums as products.
     layers = {_place(source) for _, source in product_sources(work) if is_layer(source.op_name)}
-    of_tables = [row for row in np.flatnonzero(module.is_opcode("gather")).tolist() if _is_given(work, row)]
+    # What a library computes in a kernel of its own, such as fused attention, stands for layers, named or not.
+    calls = [row for row in rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) != FREE]
+    layers |= {_place(source) for source in (module.sources.read(calls) if calls else ())}
+    of_tables = [row for row in rows_of(module, "gather") if _is_given(work, row)]
     layers |= {_place(source) for source in (module.sources.read(of_tables) if of_tables else ())}
     found = {each: _place(source) in layers or _in_layer(source) for each, source in read.items()}
     return (

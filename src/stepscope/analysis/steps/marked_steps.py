@@ -54,6 +54,8 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label = np.full(len(trace.events), -1, np.int32)
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])
+    again = events_of_kind(trace, EventKind.STEP_MARK)  # a mark of the same step that ends later holds its work
+    _adopt(trace, label, again[(label[again] < 0) & (trace.events.line[again] == line)], start, end)
     bounds = label_work(trace, label, line, start, end)
     ops = events_of_kind(trace, EventKind.OP)
     if len(ops) and len(marks) == 1 and (trace.events.start_ps[ops] < start).all():

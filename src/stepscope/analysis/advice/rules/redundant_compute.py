@@ -558,19 +558,19 @@ _ONE_BRANCH: Actions = {
 _CHEAPER_PART: Actions = {
     "jax": (
         "compute less in {}: write the rows that change alone (x.at[rows].set(values)), or give them out of the scan"
-        " and join them after it; products of matrices (@, einsum) instead of wide elementwise ops; every N steps",
+        " and join them after it; products of matrices (@, einsum) instead of wide elementwise ops",
         "what in it depends on no parameter, such as anything made of targets or positions alone: once, before the"
         " loop",
     ),
     "tensorflow": (
         "compute less in {}: products of matrices (tf.matmul, tf.einsum) instead of wide elementwise ops, on fewer"
-        " pairs, positions or scales, by an op that does it as a whole, or every N steps",
+        " pairs, positions or scales, or by an op that does it as a whole",
         "what in it depends on no variable, such as anything made of targets or positions alone: once, in the dataset,"
         " or before the loop",
     ),
     "": (
         "compute less in {}: at a lower resolution, on fewer pairs, positions or scales, by products of matrices"
-        " instead of wide elementwise ops, by an op of the framework that does it as a whole, or every N steps",
+        " instead of wide elementwise ops, or by an op of the framework that does it as a whole",
         "what in it depends on no prediction, such as anything made of targets or positions alone: once, before the"
         " loop, under torch.no_grad()",
     ),

@@ -300,6 +300,29 @@ def test_a_line_that_takes_most_of_the_step_and_multiplies_no_weight(
     assert _of({"jit_step": (program(main, name="jit_step", schedule=schedule), times)}) == expected
 
 
+def test_attention_in_a_kernel_of_a_library_is_a_layer_and_a_loss_without_more_products_no_metric() -> None:
+    """The last product is taken by the loss alone, a sum, and has a backward pass at its line."""
+    given = tuple_of(f32(), f32(16, 4))
+    forward, backward = (
+        metadata(f"jit(step)/{path}/te_fused_attn_{way}_ffi", "train.py", 20)
+        for path, way in (("jvp()", "forward"), ("transpose(jvp())", "backward"))
+    )
+    main = computation(
+        "main",
+        parameter("w", f32(16, 4), 0), parameter("x", f32(8, 16), 1),
+        op("attention", "custom-call", f32(8, 16), "x", extra=forward),
+        op("out", "dot", f32(8, 4), "attention", "w", extra=FORWARD),
+        op("loss", "reduce", f32(), "out"),
+        op("back", "custom-call", f32(8, 16), "x", extra=backward),
+        op("slope", "dot", f32(16, 4), "back", "x", extra=BACKWARD),
+        op("all", "tuple", given, "loss", "slope"),
+    )  # fmt: skip
+    schedule = signature(given, f32(16, 4), f32(8, 16))
+    times = {"attention": 50, "out": 20, "loss": 5, "back": 90, "slope": 20}
+
+    assert _of({"jit_step": (program(main, name="jit_step", schedule=schedule), times)}) == []
+
+
 def test_gradients_of_one_forward_pass_in_several_programs() -> None:
     """As of one program for each argument: all but the longest could leave their forward pass to that."""
     longer = training(op("more", "negate", f32(16, 4), "slope", extra=BACKWARD))

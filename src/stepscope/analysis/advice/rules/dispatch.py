@@ -75,7 +75,7 @@ def _find_starts(context: Context) -> Finding | None:
         return None  # it is compiled: what takes long is the framework's Python around it
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
-    return _single_ops(context, starts, part)
+    return _single_ops(context, starts, part, _unfused_ms(work) if unfused else 0.0)
 
 
 def _fetches_ms(context: Context) -> float:
@@ -113,6 +113,15 @@ def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
     largest = max((module.total_ps for module in several), default=0)
     spread = largest < 0.5 * work.self_ps
     return programs >= _SINGLE_OP_PROGRAMS and spread and work.ops / work.steps / programs <= OPS_OF_A_PROGRAM
+
+
+def _unfused_ms(work: WorkFacts) -> float:
+    """Time per step that computes in programs of one op other than products, which a compiler merges: each of them
+    reads its arrays from memory and writes them there; 0 where no program is known to multiply."""
+    if not work.multiplying:
+        return 0.0
+    alone = sum(module.total_ps for module in work.modules if module.name not in work.multiplying)
+    return work.per_step_ms(alone) * work.critical_path_share
 
 
 def _count_repeats(context: Context, work: WorkFacts) -> float:
@@ -224,20 +233,25 @@ def _dispatching_python_ms(context: Context) -> float:
     return culprit.ps / MS if culprit is not None and culprit.inside else 0.0
 
 
-def _single_ops(context: Context, starts: float, part: float) -> Finding:
+def _single_ops(context: Context, starts: float, part: float, unfused: float = 0.0) -> Finding:
+    """The advice to compile what a step starts op by op, which takes `part` ms; `unfused` ms compute ops of their own
+    that a compiler merges."""
     gain = None
     if context.framework in ("jax", "tensorflow"):  # a graph of 2,000 small ops takes 0.15 us for each
         whole = min(part + _dispatching_python_ms(context), context.cause_ms("launch", "python"))
         gain = _start_once(context, max(whole, part), part / starts)
+    starting = context.percent(context.cause_ms("launch", "python"))
+    merged = f"; {context.percent(unfused):.0f} % computes in programs of one op, other than products"
     return Finding(
         gain=gain,
-        part_ms=part,
+        part_ms=part + unfused,
         percent=100.0,
+        change="host_compute" if unfused and starting < LARGE_SHARE else "",  # what it shortens then
         id="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
         evidence=f"each step starts {starts:.0f} ops and programs one by one, which takes"
-        f" {context.percent(part):.1f} % of its time",
+        f" {context.percent(part):.1f} % of its time{merged if unfused else ''}",
         unknown="it does not show which ops a compiler merges",
         parts=("starts",),
         actions=actions_for(context.framework, WORDS_OF_CLASS["eager_dispatch"].actions),

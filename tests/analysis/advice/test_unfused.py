@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from helpers.hlo_build import computation, f32, metadata, op, parameter, program
-from helpers.reporting import context_of
-from helpers.xla_traces import Ran, trace_of
+from hlo_build import computation, f32, metadata, op, parameter, program
+from reporting import context_of
+from xla_traces import Ran, trace_of
 
 from stepscope.analysis.advice.ranking import advise
 from stepscope.analysis.advice.rules.dispatch import RULES
@@ -26,12 +26,16 @@ def _of_one_op(name: str, opcode: str) -> bytes:
 def test_ops_that_run_one_by_one_are_told_where_they_compute_for_most_of_the_step(sum_us: int, kind: str) -> None:
     """Two of three calls add, for 50 us each, and one multiplies; or all multiply."""
     names = ("add", "mul", "dot_general") if sum_us else ("dot_general",)
-    events, at = [], 0
+    events, at = list[Ran](), 0
     for step in range(3):
         begin = at
         for call in range(_CALLS):
             name = names[call % len(names)]
-            stats = {"hlo_op": name, "hlo_module": f"jit_{name}", "program_id": names.index(name) + 1}
+            stats: dict[str, int | str] = {
+                "hlo_op": name,
+                "hlo_module": f"jit_{name}",
+                "program_id": names.index(name) + 1,
+            }
             events += [Ran("python", f"PjitFunction({name})", at, 52), Ran("python", name, at + 1, 50, stats)]
             at += 53
         events.append(Ran("python", "train", begin, at - begin, {"step_num": step, "_r": 1}))

@@ -305,8 +305,8 @@ def _find_reported(work: ProgramWork, taken: set[str]) -> tuple[Compiled, str] |
     only = work.flow.needed_by(numbers) - kept
     # Where the loss is a sum of the output, its gradient takes no output: what trains all the same has a backward pass.
     trained = {source.stack or source.line for _, source in products if is_backward(source.op_name)}
-    alone = [source for row, source in products if work.flow.outer(row) in only]
-    alone = [source for source in alone if (source.stack or source.line) not in trained]
+    asking = [source for row, source in products if work.flow.outer(row) in only]
+    alone = [source for source in asking if (source.stack or source.line) not in trained]
     if not alone:
         return None
     own = function_of_program(work.module.name)

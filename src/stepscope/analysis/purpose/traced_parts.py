@@ -140,11 +140,10 @@ def _of_program(work: ProgramWork) -> tuple[I64, list[InstructionSource], Mask]:
     read = dict(zip(run.tolist(), module.sources.read(run.tolist()) if len(run) else (), strict=True))
     # A compiler also writes other sums as products.
     layers = {_place(source) for _, source in product_sources(work) if is_layer(source.op_name)}
-    # What a library computes in a kernel of its own, such as fused attention, stands for layers, named or not.
-    calls = [row for row in rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) != FREE]
-    layers |= {_place(source) for source in (module.sources.read(calls) if calls else ())}
-    of_tables = [row for row in rows_of(module, "gather") if _is_given(work, row)]
-    layers |= {_place(source) for source in (module.sources.read(of_tables) if of_tables else ())}
+    own = [row for row in rows_of(module, "gather") if _is_given(work, row)]
+    # A kernel of a library, such as fused attention, stands for layers, whatever its name.
+    own += [row for row in rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) != FREE]
+    layers |= {_place(source) for source in (module.sources.read(own) if own else ())}
     found = {each: _place(source) in layers or _in_layer(source) for each, source in read.items()}
     return (
         work.rows[known],

@@ -2,7 +2,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { LongName } from "../ui/basics";
 import { Icon } from "../ui/icons";
-import { useCommands } from "./commands";
+import { timelineCommand, useCommands } from "./commands";
 import { type Command, rankedCommands } from "./search";
 
 const MOST_SHOWN = 60;
@@ -12,7 +12,8 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const commands = useCommands();
-  const found = useMemo(() => rankedCommands(commands, text, MOST_SHOWN), [commands, text]);
+  const ranked = useMemo(() => rankedCommands(commands, text, MOST_SHOWN), [commands, text]);
+  const found = [...ranked, ...timelineCommand(text)];
   const chosen = Math.min(at, found.length - 1);
   useLayoutEffect(() => {
     dialog.current?.showModal();
@@ -51,7 +52,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           aria-expanded="true"
           aria-controls="commands"
           aria-activedescendant={found.length ? `command-${chosen}` : undefined}
-          placeholder="A page, a session, an op, a kernel, a line, an action"
+          placeholder="A page, a session, an op, a kernel, a range, a line, an action"
           autofocus
           spellcheck={false}
           value={text}
@@ -62,7 +63,6 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           onKeyDown={pressed}
         />
       </div>
-      {found.length === 0 && <p class="muted choice-none">Nothing has that name</p>}
       <div id="commands" class="palette-list" role="listbox" aria-label="Matches">
         {found.map((command, index) => (
           <div

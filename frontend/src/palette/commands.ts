@@ -86,16 +86,18 @@ interface Named extends Report {
 
 const MOST_NAMES = 3000;
 
-/** Ops, kernels and lines; each leads to its longest occurrence in the timeline. */
+/** Ops, kernels, ranges and lines; each leads to its longest occurrence in the timeline. */
 function useNames(): Command[] {
-  const [ops, kernels, lines] = [
+  const [ops, kernels, ranges, lines] = [
     useRowsOf("op-stats"),
     useRowsOf("kernel-stats"),
+    useRowsOf("annotations"),
     useRowsOf("op-shapes", "call_sites"),
   ];
   return [
     ...distinct(ops.map((row) => row.name)).map((name) => nameCommand("Op", name, name)),
     ...distinct(kernels.map((row) => row.kernel)).map((name) => nameCommand("Kernel", name, shortKernel(name))),
+    ...distinct(ranges.map((row) => row.name)).map((name) => nameCommand("Range", name.split("*", 1)[0] ?? "", name)),
     ...distinct(lines.map((row) => row.call_site)).map((line) => ({
       id: `line ${line}`,
       kind: "Line",
@@ -113,6 +115,12 @@ function useRowsOf(tool: string, key: "rows" | "call_sites" = "rows"): readonly 
 
 function distinct(values: readonly unknown[]): string[] {
   return [...new Set(values.filter((value): value is string => typeof value === "string" && value !== ""))];
+}
+
+/** What was typed, wherever the timeline has it: functions, samples and threads have no table of names. */
+export function timelineCommand(text: string): Command[] {
+  const isThere = text.trim() && session.value?.tools.some((each) => each.has_data);
+  return isThere ? [nameCommand("Timeline", text.trim(), `Find “${text.trim()}”`)] : [];
 }
 
 function nameCommand(kind: string, name: string, text: string): Command {

@@ -92,6 +92,21 @@ def test_the_longest_gaps_say_when_and_between_what():
     ]
 
 
+def test_gaps_of_a_stream_that_only_communicates_are_listed_last():
+    found = report(
+        draw(
+            """
+            host main | L1 L2 L3        L4
+            gpu0 s7   |   K1--    K2--
+            gpu0 s20  |   C3-             C4--
+            """,
+            {"C": Sort(EventKind.COLLECTIVE, "all_reduce")},
+        )
+    )
+
+    assert [pick(gap, "stream", "duration_ms") for gap in found.gaps] == [("s7", 4), ("s20", 13)]
+
+
 def test_short_gaps_are_what_a_device_needs_between_kernels():
     builder = TraceBuilder("host")
     main = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "main")

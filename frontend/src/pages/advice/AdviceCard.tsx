@@ -129,18 +129,23 @@ export function isMachineBusy(verdict: string): boolean {
   return verdict.startsWith("machine busy");
 }
 
+/** The gain that is said, as a factor and as the step time then, and whether it is only the least. */
+export function gainOf(advice: Advice) {
+  const { predicted_speedup: replayed, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
+  const isLeast = replayed !== null && least !== null && most === null && (replayed <= least || least >= LEAST_GAIN);
+  const [gain, now] = [isLeast ? least : replayed, advice.step_time_ms];
+  return { gain, isLeast, after: isLeast && now !== null ? now / least : advice.predicted_step_time_ms };
+}
+
 /** Times of a busy machine would not shrink in proportion, and are left out. */
 function Gain({ advice, isBusy }: { advice: Advice; isBusy: boolean }) {
   if (advice.measured) return <MeasuredGain measured={advice.measured} />;
-  const { predicted_speedup: replayed, predicted_speedup_least: least, predicted_speedup_most: most } = advice;
-  const isLeast = replayed !== null && least !== null && most === null && (replayed <= least || least >= LEAST_GAIN);
-  const gain = isLeast ? least : replayed;
+  const { predicted_speedup_least: least, predicted_speedup_most: most, step_time_ms: now } = advice;
+  const { gain, isLeast, after } = gainOf(advice);
   if (gain === null && advice.class !== "none" && fact("steps_source") === "none") {
     return <p class="gain muted minor">gain not predicted: no steps were recorded</p>;
   }
   if (gain === null || gain <= 1) return null;
-  const now = advice.step_time_ms;
-  const then = isLeast && now !== null ? now / gain : advice.predicted_step_time_ms;
   const how = isLeast ? "at least" : "about";
   const isOne = least !== null && most !== null && times(least) === times(gain) && times(most) === times(gain);
   const hasRange = least !== null && !isLeast && !isOne;
@@ -154,10 +159,10 @@ function Gain({ advice, isBusy }: { advice: Advice; isBusy: boolean }) {
         `${isLeast ? "At least " : ""}${gain}× faster`,
       )}
     >
-      {now !== null && then !== null && !isBusy && (
+      {now !== null && after !== null && !isBusy && (
         <span class="inline-row gap-m strong">
           {duration(now)} <Icon name="arrow" size={14} /> {isLeast && "at most "}
-          {duration(then)}
+          {duration(after)}
         </span>
       )}
       <strong>

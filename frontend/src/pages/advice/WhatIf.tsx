@@ -9,6 +9,7 @@ import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
 import { middleCut, shortKernel } from "../shared/names";
 import type { Advice, OverviewReport } from "../shared/reports";
+import { gainOf } from "./AdviceCard";
 
 interface Prediction {
   readonly step_time_ms: number | null;
@@ -161,7 +162,9 @@ function Advised({ advice }: { advice: Advice | undefined }) {
   if (!advice?.predicted_speedup) return <p class="muted whatif-answer">Move a slider</p>;
   const first = `${advice.title.charAt(0).toLowerCase()}${advice.title.slice(1)}`;
   const reasoning = `this is the first advice, ${first}; move a slider for something else`;
-  return <Predicted {...advice} predicted_least_ms={null} predicted_most_ms={null} reasoning={reasoning} />;
+  const { gain, isLeast, after } = gainOf(advice);
+  const said = { predicted_speedup: gain, predicted_step_time_ms: after, step_time_ms: advice.step_time_ms, reasoning };
+  return <Predicted {...said} predicted_least_ms={isLeast ? 0 : null} predicted_most_ms={isLeast ? after : null} />;
 }
 
 function Predicted(found: Prediction) {

@@ -9,7 +9,7 @@ import { awaited, type Glance, useGlance } from "../../frame/glances";
 import { FORMATS, frameworkName, MOST_LISTED, matching, Sparkline, WordsLine } from "../../frame/SessionPicker";
 import { allWords, wordsOf } from "../../people";
 import { linkTo, route, setParams } from "../../router";
-import { listedSessions, recordedText, refreshSessions, sessions, titleOf } from "../../session";
+import { listedSessions, nameOf, recordedText, refreshSessions, sessions, titleOf } from "../../session";
 import { termText } from "../../terms";
 import { Failed, Loading, LongName } from "../../ui/basics";
 import { SearchBox } from "../../ui/controls";
@@ -133,7 +133,7 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
       </td>
       <td class="sessions-name">
         <a href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}>
-          <LongName text={title} />
+          <LongName text={nameOf(info)} whole={title} />
         </a>
         <WordsLine words={wordsOf(info.id)} />
       </td>

@@ -14,6 +14,7 @@ import { NOTHING, WhatToDo } from "../shared/WhatToDo";
 
 const TEXTS = { stream: shortStream };
 const MOST_BARS = 24;
+const GAPS = "Longest gaps of all steps, of streams that compute first";
 const BUSY = "busy";
 const IDLE = "idle";
 
@@ -23,6 +24,7 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
   const devices = tableOf(sections, "devices");
   const several = report.hosts.length > 1;
   const isNothing = report.findings?.[0]?.startsWith(NOTHING);
+  const listed = <TableCard section={gaps} id="gaps" heading={GAPS} main={!isNothing} texts={TEXTS} />;
   return (
     <>
       <Findings lines={report.findings}>
@@ -33,13 +35,7 @@ export default function Idle({ report, sections }: ToolAnswer<"idle">) {
         )}
         <WhatToDo findings={report.findings} />
       </Findings>
-      {isNothing ? (
-        <More title="Longest gaps" tables={["gaps"]}>
-          <TableCard section={gaps} id="gaps" heading="Longest gaps of all steps" texts={TEXTS} />
-        </More>
-      ) : (
-        <TableCard section={gaps} id="gaps" heading="Longest gaps of all steps" main texts={TEXTS} />
-      )}
+      {isNothing ? <More title="Longest gaps" tables={["gaps"]} children={listed} /> : listed}
       <More title="Causes, devices and streams" tables={["causes", "devices", "streams"]}>
         <TableCard section={tableOf(sections, "causes")} plain height="all" />
         <TableCard section={devices} id="devices" plain height="all" />

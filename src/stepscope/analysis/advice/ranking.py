@@ -440,8 +440,8 @@ def _state_of_change(context: Context, first: Advice, verdict: Verdict) -> Verdi
     where = f", in `{plain_name(first.culprit.name)}`" if first.culprit is not None and first.culprit.file else ""
     of, where = ("", "") if verdict.busy else (f" of {account.each_step}", where)
     said = f"{share:.1f} %{of} is {_STATES[cause]}{where}"
-    limit, label = cause if verdict.cause == "unknown" else verdict.cause, name.replace("_", "-")
-    return replace(verdict, name=name, label=label, share_percent=round(share, 4), said=said, cause=limit)
+    label = name.replace("_", "-")
+    return replace(verdict, name=name, label=label, share_percent=round(share, 4), said=said, cause=cause)
 
 
 def _is_in_tiny_ops(context: Context, first: Advice) -> bool:

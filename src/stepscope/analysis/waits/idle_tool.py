@@ -8,7 +8,8 @@ A gap is the time between the end of one piece of work on a stream and the start
 - other: the work was launched in time and starts later, for instance because it waits for another stream.
 
 A gap before work without a recorded launch is never a host wait. No gap precedes the first work of a stream. During a
-gap of one stream another may be busy; a separate table shows the idle time of whole devices.
+gap of one stream another may be busy; a separate table shows the idle time of whole devices. The longest gaps are
+listed, those of streams that compute before those of streams that only copy or communicate.
 
 What the step waits for while a device idles is the cause of that moment in the account of the step, which Summary and
 the critical path show too. A table splits the median step by cause, with the part in which each device idles.
@@ -37,7 +38,7 @@ from stepscope.analysis.trace.grouping import COMPUTING
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.analysis.trace.remedies import DEVICE_ACTIVITY, remedy
 from stepscope.analysis.trace.spans import Spans
-from stepscope.model import HostTrace, LineKind
+from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
 from stepscope.report import (
@@ -62,6 +63,7 @@ from stepscope.vocabulary.kernel_names import brief
 NEXT_KERNEL_PS = 30_000_000
 FULL_QUEUE = 1024
 MOST_GAPS = 50  # listed in all, the longest
+_MODEL = (EventKind.KERNEL, EventKind.DEVICE_OP, EventKind.GRAPH_LAUNCH)
 _WORKING_LINES = (LineKind.STREAM, LineKind.DEVICE_OPS)
 
 CAUSES = ("host wait", "kernel wait", "other")
@@ -138,11 +140,12 @@ STREAMS = Relation(
 )
 """The gaps and the queue of each stream; `queue_area` is queue length times time."""
 GAPS = Relation(
-    ("host", "device", "stream", "start_ps", "cause", "before", "after", "waits_for"),
+    ("host", "device", "stream", "start_ps", "cause", "before", "after", "waits_for", "computes"),
     ("duration_ps",),
-    order=("-duration_ps",),
+    order=("-computes", "-duration_ps"),
 )
-"""`cause` is one of `CAUSES`, `waits_for` one of the account's or None."""
+"""`cause` is one of `CAUSES`, `waits_for` one of the account's or None; a stream that only copies or communicates does not
+compute: it is empty while the device works."""
 DEVICES = Relation(("host", "device", "computes"), ("span_ps", "busy_ps", "idle_ps"), order=())
 """The time from first to last work and its parts; one that only copies does not compute."""
 WAITED = Relation(("host", "device", "cause", "computes"), ("ps", "idle_ps"), order=())
@@ -226,9 +229,10 @@ def partial(trace: HostTrace) -> IdleOfHost:
                 named = place | {"stream": stream_name(trace, row)}
                 stream, longest = _stream(trace, found, here)
                 streams.append(named | stream)
-                gaps += [named | gap for gap in longest]
+                computes = np.isin(trace.events.kind[found.rows[here]], _MODEL).any()
+                gaps += [named | {"computes": bool(computes)} | gap for gap in longest]
     streams.sort(key=lambda stream: (stream["device"], stream["stream"]))
-    gaps.sort(key=lambda gap: (-gap["duration_ps"], gap["start_ps"]))
+    gaps.sort(key=lambda gap: (-gap["computes"], -gap["duration_ps"], gap["start_ps"]))
     steps = every_step(trace) if devices and steps_of(trace).source != "none" else None
     return IdleOfHost(
         origin_of(trace),

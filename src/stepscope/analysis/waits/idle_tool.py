@@ -144,8 +144,8 @@ GAPS = Relation(
     ("duration_ps",),
     order=("-computes", "-duration_ps"),
 )
-"""`cause` is one of `CAUSES`, `waits_for` one of the account's or None; a stream that only copies or communicates does not
-compute: it is empty while the device works."""
+"""`cause` is one of `CAUSES`, `waits_for` one of the account's or None; a stream that only copies or communicates does
+not compute: it is empty while the device works."""
 DEVICES = Relation(("host", "device", "computes"), ("span_ps", "busy_ps", "idle_ps"), order=())
 """The time from first to last work and its parts; one that only copies does not compute."""
 WAITED = Relation(("host", "device", "cause", "computes"), ("ps", "idle_ps"), order=())

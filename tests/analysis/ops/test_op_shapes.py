@@ -10,7 +10,8 @@ from reporting import reporter, table
 from sampling import sampled_thread
 
 from stepscope.analysis.ops import op_shapes_tool as op_shapes
-from stepscope.model import EventKind, TraceBuilder
+from stepscope.formats.spool.layout import GRAPH_LINES_PLANE
+from stepscope.model import EventKind, LineKind, PlaneKind, TraceBuilder
 
 K = EventKind
 
@@ -167,4 +168,19 @@ def test_without_recorded_calls_samples_of_the_stack_tell_the_lines():
     assert table(report(builder.build()).lines, "call_site", "calls", "host_self_us", "percent") == [
         ("bank.py(23): step", 6, 42_000, 70),
         ("bank.py(24): step", 6, 18_000, 30),
+    ]
+
+
+def test_ops_of_graphs_have_the_lines_that_they_were_traced_at():
+    """On any thread, as threads of a pool run them: a product of 4 ms, and 1 ms of an op that no line is known of."""
+    builder = TraceBuilder("host")
+    pool = builder.line(builder.plane("/host:CPU", PlaneKind.HOST), "tf_Compute/1", 1, kind=LineKind.THREAD)
+    pool.event("StatefulPartitionedCall/dense/MatMul:MatMul", 0, 4 * MS, K.OP)
+    pool.event("add:AddV2", 4 * MS, MS, K.OP)
+    lines = builder.line(builder.plane(GRAPH_LINES_PLANE, PlaneKind.CUSTOM_DEVICE), "graphs", 0)
+    lines.event("dense/MatMul train.py:8 step", 9 * MS, 0, K.OTHER)
+
+    assert table(report(builder.build()).lines, "call_site", "calls", "host_self_us") == [
+        ("train.py(8): step", 1, 4_000),
+        (None, None, 1_000),
     ]

@@ -22,13 +22,13 @@ from stepscope.analysis.facts.work import WorkFacts
 from stepscope.analysis.purpose.excess import SET_UP, ExcessFact
 from stepscope.analysis.steps.outside_steps import OutsideSteps
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT
-from stepscope.analysis.workers.answer import JobAnswer, answer_of
 from stepscope.records import dataclass
 from stepscope.report import amount
 from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
 
 if TYPE_CHECKING:
+    from stepscope.analysis.workers.answer import JobAnswer
     from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
     from stepscope.analysis.input.tf_data_tool import TfDataReport
     from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
@@ -133,7 +133,11 @@ class Context:
     def job(self) -> JobAnswer | None:
         """The one answer about these ranks; None where they cannot be replayed together."""
         ranks = [host.rank for host in self.working if host.rank is not None]
-        return answer_of(ranks) if len(ranks) > 1 else None
+        if len(ranks) < 2:
+            return None
+        from stepscope.analysis.workers.answer import answer_of  # which a run of one process does without
+
+        return answer_of(ranks)
 
     @property
     def loop(self) -> LoopFacts | None:

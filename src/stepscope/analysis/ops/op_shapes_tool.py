@@ -6,7 +6,8 @@ device self time is that of the work it launches itself. Device times sum over s
 inside itself, so total times of such ops exceed the elapsed time.
 
 Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines with `with_stack=True`.  Where no calls of
-Python were recorded, the lines are those that samples of the loop's stack show while an op runs.
+Python were recorded, the lines are those that compiled programs and graphs were traced at, or that samples of the
+loop's stack show while an op runs.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from stepscope.analysis.trace.columns import is_any_kind, is_thread_event
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import OPS, forest, self_times
 from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
+from stepscope.analysis.trace.source_lines import source_lines
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct, sum_groups
 from stepscope.records import dataclass
@@ -178,8 +180,8 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
     asked = forward_events(trace, rows)
     sites, site = _tell_apart(trace, asked, measures["device_self_ps" if device.any() else "host_self_ps"]), text
     if not (sites >= 0).any():
-        sites, sampled = _sampled_lines(trace, asked)
-        site = sampled.__getitem__
+        sites, other = _lines_without_calls(trace, asked)
+        site = other.__getitem__
     shapes = SHAPES.count(
         {
             "name": (name, text),
@@ -207,14 +209,27 @@ def _tell_apart(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
     return np.where((sites == int(np.argmax(by_site))) & (inside >= 0), inside, sites)
 
 
-def _sampled_lines(trace: HostTrace, rows: I64) -> tuple[I64, list[str]]:
+def _lines_without_calls(trace: HostTrace, rows: I64) -> tuple[I64, list[str]]:
+    """The line of the program of each op: int64 of shape (n,), -1 where none is known, and the different lines as
+    `train.py(9): fit`.
+
+    Of compiled programs and graphs it is the line that they were traced at; of other ops of the loop's thread the one
+    that samples show furthest in while it runs.
+    """
+    traced, lines = source_lines(trace, rows)
+    places = {f"{each.file}({each.line}): {each.function}".removesuffix(": "): at for at, each in enumerate(lines)}
+    sampled = _sampled_lines(trace, rows, places)
+    return np.where(traced >= 0, traced, sampled), list(places)
+
+
+def _sampled_lines(trace: HostTrace, rows: I64, places: dict[str, int]) -> I64:
     """The line of the program that samples of the loop's thread show furthest in while each op runs: int64 of shape
-    (n,), -1 where none is known, and the different lines as `train.py(9): fit`."""
-    loop, found, places = threads_of(trace).main, np.full(len(rows), -1, np.int64), dict[str, int]()
+    (n,), numbers of the places, to which new ones are added; -1 where none is known."""
+    loop, found = threads_of(trace).main, np.full(len(rows), -1, np.int64)
     statements = events_of_thread(trace, loop, holds_statements) if loop >= 0 else rows[:0]
     sampled = sampled_time_of(trace, loop) if len(statements) else None
     if sampled is None:
-        return found, []
+        return found
     own = np.flatnonzero(trace.events.line[rows] == loop)
     order = np.argsort(sampled.start, kind="stable")
     middle = trace.events.start_ps[rows[own]] + trace.events.duration_ps[rows[own]] // 2
@@ -229,7 +244,7 @@ def _sampled_lines(trace: HostTrace, rows: I64) -> tuple[I64, list[str]]:
         if is_of_user(statement.frame):
             name, file, _ = place_of(statement.frame)
             found[own[here]] = places.setdefault(f"{file}({statement.line}): {name}", len(places))
-    return found, list(places)
+    return found
 
 
 def _texts(trace: HostTrace, rows: I64, names: tuple[str, ...]) -> I64:

@@ -28,7 +28,6 @@ from stepscope.vocabulary.lookup import name_has
 from stepscope.vocabulary.traits import OpTrait
 
 if TYPE_CHECKING:
-    from stepscope.analysis.workers.answer import JobAnswer
     from stepscope.analysis.input.input_pipeline_tool import InputPipelineReport
     from stepscope.analysis.input.tf_data_tool import TfDataReport
     from stepscope.analysis.ops.kernel_stats_tool import KernelStatsReport
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from stepscope.analysis.resources.memory_profile_tool import MemoryProfileReport
     from stepscope.analysis.resources.system_tool import SystemReport
     from stepscope.analysis.waits.critical_path_tool import CriticalPathReport
+    from stepscope.analysis.workers.answer import JobAnswer
     from stepscope.analysis.workers.distributed_tool import DistributedReport
     from stepscope.report import Report
 

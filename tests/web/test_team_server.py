@@ -426,7 +426,7 @@ def test_after_the_login_no_other_site_is_shown(wanted):
 
 
 def test_a_defect_names_no_file(team, monkeypatch):
-    monkeypatch.setattr(type(team.site.catalogue), "look", lambda _: (_ for _ in ()).throw(OSError("/secret/place")))
+    monkeypatch.setattr(type(team.site.catalogue), "scan", lambda _: (_ for _ in ()).throw(OSError("/secret/place")))
 
     answer = team.ask("/api/sessions", Rights.SEE)
     assert (answer.status_code, "/secret" in answer.text) == (500, False)

@@ -20,7 +20,7 @@ export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const by = route.value.params.by === "line" ? "line" : "shape";
   const table = tableOf(sections, by === "shape" ? "rows" : "lines");
   const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
-  const isOfHost = !rows.some((row) => Number(row.device_self_us) > 0) || (by === "line" && isHostLimit());
+  const isOfHost = !wholeOf(rows, "device_self_us") || (by === "line" && OF_HOST.includes(fact("cause")));
   const measure = isOfHost ? "host_self_us" : "device_self_us";
   const placeless: readonly Row[] = by === "line" ? (report.call_sites ?? []).filter((row) => !row.call_site) : [];
   return (
@@ -53,17 +53,22 @@ function namesAll(data: TableData): TableData {
   return sites ? { ...data, columns: { ...data.columns, call_site: sites } } : data;
 }
 
-type Measure = "device_self_us" | "host_self_us";
+const IN_WORDS = { host_self_us: "that ops take on the host", device_self_us: "that devices work" };
+type Measure = keyof typeof IN_WORDS;
 /** Causes in which the host works, or lets the device wait: its time by line says more than the device's. */
 const OF_HOST: readonly unknown[] = ["input", "python", "host_compute", "launch", "sync", "checkpoint", "compile"];
 
-function isHostLimit(): boolean {
-  return OF_HOST.includes(fact("cause"));
+function wholeOf(rows: readonly Row[], measure: Measure): number {
+  return rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0);
 }
 
 function shareOf(row: Row, rows: readonly Row[], measure: Measure): number {
-  const whole = rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0);
-  return whole > 0 ? (100 * Number(row[measure] ?? 0)) / whole : 0;
+  return (100 * Number(row[measure] ?? 0)) / (wholeOf(rows, measure) || 1);
+}
+
+/** The share of a row, and of what: `32 % of the 12 ms that devices work`. */
+function sayShare(row: Row, rows: readonly Row[], measure: Measure): string {
+  return `${percent(shareOf(row, rows, measure))} of the ${duration(wholeOf(rows, measure) / 1e3)} ${IN_WORDS[measure]}`;
 }
 
 /** The largest share, and where; empty where nothing ran. */
@@ -72,11 +77,10 @@ function largestOf(rows: readonly Row[], placeless: readonly Row[], by: "shape" 
   const largest = [...named].sort((a, b) => Number(b[measure]) - Number(a[measure]))[0];
   if (!largest || !(Number(largest[measure]) > 0)) return [];
   const name = by === "line" ? shortPath(String(largest.call_site)) : String(largest.name);
-  const time = measure === "host_self_us" ? "the host's time" : "the device time";
   const rest = by === "line" ? rows.find((row) => !row.call_site) : undefined;
   const place = by === "shape" ? shapesText(String(largest.input_shapes ?? "")) : "";
   return [
-    `\`${name}\` takes ${percent(shareOf(largest, rows, measure))} of ${time}`,
+    `\`${name}\` takes ${sayShare(largest, rows, measure)}`,
     ...(rest && Number(rest[measure]) > 0 ? [restText(rest, rows, placeless, measure)] : []),
     ...(place ? [`on ${place}`] : []),
   ];
@@ -85,15 +89,11 @@ function largestOf(rows: readonly Row[], placeless: readonly Row[], by: "shape" 
 /** How much has no line, the longest ops of that, and how much of it no op is known of. */
 function restText(rest: Row, rows: readonly Row[], placeless: readonly Row[], measure: Measure): string {
   const us = (each: Row) => Number(each[measure]);
-  const sum = (of: readonly Row[]) => of.reduce((all, each) => all + us(each), 0);
-  const most = [...placeless].sort((a, b) => us(b) - us(a)).slice(0, 2);
-  const ops = most.filter((each) => us(each) > 0.05 * us(rest));
-  const named = ops.map((each) => `\`${each.name}\` (${duration(us(each) / 1e3)})`);
-  const unknown = us(rest) - sum(placeless);
+  const most = [...placeless].sort((a, b) => us(b) - us(a)).slice(0, 2).filter((each) => us(each) > 0.05 * us(rest));
+  const named = most.map((each) => `\`${each.name}\` (${duration(us(each) / 1e3)})`);
+  const unknown = us(rest) - wholeOf(placeless, measure);
   const parts = [...named, ...(unknown > 0.05 * us(rest) ? [`work of no known op (${duration(unknown / 1e3)})`] : [])];
-  const of = measure === "host_self_us" ? "that ops take on the host" : "that devices work";
-  const share = percent(shareOf(rest, rows, measure));
-  return `${share} of the ${duration(sum(rows) / 1e3)} ${of} has no line${parts.length ? `: ${parts.join(", ")}` : ""}`;
+  return `${sayShare(rest, rows, measure)} has no line${parts.length ? `: ${parts.join(", ")}` : ""}`;
 }
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };

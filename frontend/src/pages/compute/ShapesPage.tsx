@@ -62,9 +62,8 @@ function wholeOf(rows: readonly Row[], measure: Measure): number {
   return rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0);
 }
 
-function shareOf(row: Row, rows: readonly Row[], measure: Measure): number {
-  return (100 * Number(row[measure] ?? 0)) / (wholeOf(rows, measure) || 1);
-}
+const shareOf = (row: Row, rows: readonly Row[], measure: Measure) =>
+  (100 * Number(row[measure] ?? 0)) / (wholeOf(rows, measure) || 1);
 
 /** The share of a row, and of what: `32 % of the 12 ms that devices work`. */
 function sayShare(row: Row, rows: readonly Row[], measure: Measure): string {
@@ -89,8 +88,9 @@ function largestOf(rows: readonly Row[], placeless: readonly Row[], by: "shape" 
 /** How much has no line, the longest ops of that, and how much of it no op is known of. */
 function restText(rest: Row, rows: readonly Row[], placeless: readonly Row[], measure: Measure): string {
   const us = (each: Row) => Number(each[measure]);
-  const most = [...placeless].sort((a, b) => us(b) - us(a)).slice(0, 2).filter((each) => us(each) > 0.05 * us(rest));
-  const named = most.map((each) => `\`${each.name}\` (${duration(us(each) / 1e3)})`);
+  const most = [...placeless].sort((a, b) => us(b) - us(a)).slice(0, 2);
+  const ops = most.filter((each) => us(each) > 0.05 * us(rest));
+  const named = ops.map((each) => `\`${each.name}\` (${duration(us(each) / 1e3)})`);
   const unknown = us(rest) - wholeOf(placeless, measure);
   const parts = [...named, ...(unknown > 0.05 * us(rest) ? [`work of no known op (${duration(unknown / 1e3)})`] : [])];
   return `${sayShare(rest, rows, measure)} has no line${parts.length ? `: ${parts.join(", ")}` : ""}`;

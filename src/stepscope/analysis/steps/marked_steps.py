@@ -55,12 +55,7 @@ def find_marked_steps(trace: HostTrace) -> HostSteps | None:
     label[marks] = np.arange(len(marks))
     line = int(trace.events.line[marks[0]])
     again = events_of_kind(trace, EventKind.STEP_MARK)  # a mark of the same step that ends later holds its work
-    again = again[(label[again] < 0) & (trace.events.line[again] == line)]
-    _adopt(trace, label, again, start, end)
-    again = again[label[again] >= 0]
-    latest = end.copy()
-    np.maximum.at(latest, label[again], trace.events.start_ps[again] + trace.events.duration_ps[again])
-    end = np.maximum(end, np.minimum(latest, np.append(start[1:], latest[-1])))
+    _adopt(trace, label, again[(label[again] < 0) & (trace.events.line[again] == line)], start, end)
     bounds = label_work(trace, label, line, start, end)
     ops = events_of_kind(trace, EventKind.OP)
     if len(ops) and len(marks) == 1 and (trace.events.start_ps[ops] < start).all():

@@ -97,8 +97,8 @@ def test_kernels_of_compiled_programs_want_larger_batches() -> None:
     assert first(trace) == ("launch.bound", "small_batch", None)
 
 
-@pytest.mark.parametrize(("length", "speaks"), [(700, True), (780, False)])
-def test_launches_count_from_the_least_gain(length: int, speaks: bool) -> None:
+@pytest.mark.parametrize(("length", "speaks"), [(205, True), (240, False)])
+def test_launches_count_from_a_tenth_of_the_step(length: int, speaks: bool) -> None:
     row = "k " * 22 + "k" * (length - 44)
 
     assert (first(two_steps("a" + "-" * (length - 1), row))[0] == "launch.bound") == speaks

@@ -66,8 +66,8 @@ const shareOf = (row: Row, rows: readonly Row[], measure: Measure) =>
   (100 * Number(row[measure] ?? 0)) / (wholeOf(rows, measure) || 1);
 
 /** The share of a row, and of what: `32 % of the 12 ms that devices work`. */
-function sayShare(row: Row, rows: readonly Row[], measure: Measure): string {
-  return `${percent(shareOf(row, rows, measure))} of the ${duration(wholeOf(rows, measure) / 1e3)} ${IN_WORDS[measure]}`;
+function sayShare(row: Row, all: readonly Row[], measure: Measure): string {
+  return `${percent(shareOf(row, all, measure))} of the ${duration(wholeOf(all, measure) / 1e3)} ${IN_WORDS[measure]}`;
 }
 
 /** The largest share, and where; empty where nothing ran. */

@@ -251,8 +251,8 @@ def _find_host_work(context: Context) -> Finding | None:
 
 _INPUT = ("input_preprocessing", "input_python", "input_file_read", "input_no_prefetch")
 
-# Of the step.  Below, what one launch would save is mostly the Python between launches, and what that does decides: of a
-# drawn job that reads a value after each of 40 ops, launching takes 3 %, and fewer launches give nothing.
+# Of the step.  Below, what one launch would save is mostly the Python between launches, and what that does decides: a
+# drawn job that reads a value after each of 40 ops launches for 3 % of its step, and fewer launches give it nothing.
 _LAUNCH_PERCENT = 10.0
 
 RULES = (

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import threading
 import weakref
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import stepscope
 from stepscope.capture import kept_arrays, running
-from stepscope.capture.kept_arrays import KeptArrays, find_empty
+from stepscope.capture.kept_arrays import KeptArrays, find_empty, find_same, shapes_of_numpy
 
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
 
@@ -258,3 +260,37 @@ def test_memory_that_is_freed_while_it_is_looked_at_is_no_end_of_the_program():
             return 8  # nothing is there
 
     assert find_empty({("float32", (1000, 1000)): [Donated()]}) == []
+
+
+class Kept:
+    """An array of JAX on a host, as far as it is asked."""
+
+    dtype, shape, nbytes = "float32", (64, 4), 1024
+
+    def __init__(self, numbers):
+        self.numbers = numbers
+
+    def devices(self):
+        return [SimpleNamespace(platform="cpu")]
+
+    def is_ready(self):
+        return True
+
+    def unsafe_buffer_pointer(self):
+        return self.numbers.ctypes.data
+
+
+def test_arrays_that_hold_something_else_by_then_are_not_the_same():
+    numbers, others = np.zeros((64, 4), np.float32), np.ones((64, 4), np.float32)
+    (same,) = find_same({("float32", (64, 4)): [Kept(numbers), Kept(others)]})
+
+    assert (same.text, same.is_as_before()) == ("64,4\t2", True)
+    numbers += 1
+    assert not same.is_as_before()
+
+
+def test_shapes_that_an_array_of_the_loop_has_too_are_known():
+    batch, rest = np.zeros((8, 3)), {"x": np.zeros((5, 3))}
+    found = shapes_of_numpy([inspect.currentframe()])
+
+    assert {batch.shape, rest["x"].shape} <= found

@@ -11,7 +11,7 @@ import pytest
 
 import stepscope
 from stepscope.capture import files
-from stepscope.capture.out_of_memory import find_full_memory, is_out_of_memory
+from stepscope.capture.out_of_memory import describe_failure, find_full_memory, is_out_of_memory
 from stepscope.capture.recorder import RECORDER
 
 pytestmark = pytest.mark.usefixtures("only_objects_of_this_test")
@@ -141,6 +141,18 @@ def test_tensors_are_told_by_their_use():
     assert uses["parameters"] == ["1", "4000000"]
     assert uses["gradients"] == ["1", "4000000"]
     assert uses["state of the optimizer"] == ["2", "8000000"]
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (KeyError("lr"), "the program ended with KeyError: 'lr'"),
+    (SystemExit(1), ""),
+    (KeyboardInterrupt(), ""),
+])  # fmt: skip
+def test_the_exception_that_ended_the_program_is_told(error, said, monkeypatch):
+    monkeypatch.delattr(sys, "ps1", raising=False)
+    monkeypatch.setattr(sys, "last_value", error, raising=False)
+
+    assert describe_failure() == said
 
 
 def test_other_exceptions_leave_nothing():

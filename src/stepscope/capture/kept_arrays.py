@@ -214,6 +214,7 @@ class KeptArrays:
         with unseen():
             self._empty = find_empty(groups)
             self._held = find_ignored(groups) | find_padded(groups)
+            self._same = find_same(groups)
         groups.clear()
         self._was_read = False
         self._seen: dict[str, StatValue] = {}
@@ -224,11 +225,24 @@ class KeptArrays:
         """See above.  When the program has ended, its matrices are gone, so that an earlier look counts."""
         if not self._was_read:
             self._leave_out_changed()
-        return {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)} | self._held
+        empty = {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)}
+        same = {f"{SAME}{number}": each.text for number, each in enumerate(self._same)}
+        return empty | same | self._held
 
     def _leave_out_changed(self) -> None:
-        """Leaves out the matrices whose memory holds something else by now."""
+        """Leaves out what holds something else by now, and shapes of which there are other arrays."""
         self._empty = [each for each in self._empty if each.is_as_before()]
+        if self._same:
+            groups = self._group(self._list_all())
+            beside = shapes_of_numpy(frames_of_program())
+            now = defaultdict[tuple[int, ...], set[int]](set)
+            for (_, shape), arrays in groups.items():
+                now[shape].update(map(id, arrays))
+            groups.clear()
+            self._same = [
+                each for each in self._same
+                if each.is_as_before() and now[each.shape] == each.arrays and each.shape not in beside
+            ]  # fmt: skip
         self._was_read = True
 
     def look(self) -> None:
@@ -305,15 +319,13 @@ def _count_agings() -> int:
 
 # ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores, rows that are filled up -----------
 
-EMPTY, IGNORED, PADDED = (
-    "empty:",
-    "ignored:",
-    "padded:",
-)  # before the number of a kind of arrays in the facts of a capture
+# Before the number of a kind of arrays in the facts of a capture.
+EMPTY, IGNORED, PADDED, SAME = "empty:", "ignored:", "padded:", "same:"
 _LARGE_MATRIX = 1 << 18  # bytes: a product with less takes no time worth a change
 _MOST_READ = 20  # arrays that are read: 1 ms each, while the program waits
 _NEARLY_EMPTY = 50  # of 1000 numbers: with more, a dense product is about as fast
 _PIECES, _PIECE = 256, 256  # bytes that are read of each
+_MOST_COMPARED, _COMPARED = 200, 4  # arrays that are looked at twice, and pieces of each: 20 us each, 4 ms in all
 _NO_LABEL = (-100).to_bytes(8, "little", signed=True)  # PyTorch's `ignore_index`, where a loss is given none
 _FEWEST_LABELS, _LATEST = 64, 3  # of a batch; arrays of a shape that are read: a data set may be a list of them
 _MANY_IGNORED = 100  # of 1000 labels: with fewer, leaving their rows out saves little
@@ -363,6 +375,64 @@ def find_empty(groups: Mapping[tuple[str, tuple[int, ...]], Iterable[Any]]) -> l
                 break
         if shares and max(shares) <= _NEARLY_EMPTY:
             found.append(EmptyMatrices(f"{type_}\t{shape[0]},{shape[1]}\t{max(shares)}", pieces))
+    return found
+
+
+class SameArrays(NamedTuple):
+    """All arrays of JAX of one shape, which the program may keep as they are.
+
+    Attributes:
+        shape: their sides; arrays: their numbers as objects; read: as of `EmptyMatrices`.
+    """
+
+    shape: tuple[int, ...]
+    arrays: set[int]
+    read: list[tuple[Sequence[int], int]]
+
+    @property
+    def text(self) -> str:
+        """`sides, how many`, by tabs."""
+        return f"{','.join(map(str, self.shape))}\t{len(self.arrays)}"
+
+    def is_as_before(self) -> bool:
+        """Whether the same is there still: a number may be that of another object by now."""
+        return all(hash(_read_memory(places, size)) == was for places, size, was in self.read)
+
+
+def find_same(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> list[SameArrays]:
+    """The shapes of arrays of JAX, which no op writes: to be compared with those of a later look.
+
+    Args:
+        groups: arrays by their type and shape.
+    """
+    shapes: dict[tuple[int, ...], list[Any]] = defaultdict(list)
+    for (_, shape), arrays in groups.items():
+        shapes[shape] += arrays
+    found, left = list[SameArrays](), _MOST_COMPARED
+    for shape, arrays in shapes.items():
+        left -= len(arrays)
+        if not shape or left < 0 or not all(hasattr(each, "unsafe_buffer_pointer") for each in arrays):
+            continue
+        read = list[tuple[Sequence[int], int, int]]()
+        for array in arrays:
+            size = min(count_bytes(array), _PIECE)
+            places = _places_of(array, count_bytes(array), 1)[:: _PIECES // _COMPARED]
+            content = _read_memory(places, size)
+            read += [(places, size, hash(content))] if content else []
+        if len(read) == len(arrays):
+            found.append(SameArrays(shape, {*map(id, arrays)}, read))
+    return found
+
+
+def shapes_of_numpy(frames: Iterable[FrameType]) -> set[tuple[int, ...]]:
+    """The shapes of arrays of NumPy that the functions of the program hold in variables, and in containers there: what
+    a compiled function is given may be one of these."""
+    found = set[tuple[int, ...]]()
+    array = getattr(sys.modules.get("numpy"), "ndarray", None)
+    for frame in frames if array is not None else ():
+        for each in [*read_locals(frame).values()]:
+            held = _latest(each, _LEVELS) if _is_container(each) else [each]
+            found.update(one.shape for one in held if type(one) is array)
     return found
 
 

@@ -41,6 +41,7 @@ from stepscope.formats.spool.layout import StatValue
 from stepscope.kernels.observe import read_locals
 from stepscope.records import dataclass
 
+FAILED = "the program ended with "  # before the name of an exception
 FULL = "full:"  # before the number of a group in the facts of a capture
 _MOST_GROUPS, _NAMED = 8, 3
 _LEAST_BYTES = 1_000_000  # of a group: less than that fills no memory
@@ -158,6 +159,18 @@ def find_full_memory() -> FullMemory | None:
 def describe_end(error: object) -> str:
     """The sentence that was made of an exception; empty if memory was not its reason."""
     return getattr(error, "_stepscope_sentence", "")
+
+
+def describe_failure() -> str:
+    """The exception that has ended the program, and its line; empty if none has, or if it was asked to end."""
+    error: Any = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    if not isinstance(error, Exception):
+        return ""
+    with suppress(Exception):  # its text is the program's code
+        said = next(iter(str(error).strip().splitlines()), "")[:_MESSAGE].rstrip(" .")
+        line = _find_asking_line(error)
+        return f"{FAILED}{type(error).__name__}{f' in {line}' if line else ''}{f': {said}' if said else ''}"
+    return f"{FAILED}{type(error).__name__}"
 
 
 def add_to_profile(path: Path, full: FullMemory) -> None:

@@ -16,7 +16,7 @@ from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile, measure_jump_ns
 from stepscope.capture.kept_arrays import KeptArrays
 from stepscope.capture.options import ProfilerOptions
-from stepscope.capture.out_of_memory import find_full_memory
+from stepscope.capture.out_of_memory import describe_failure, find_full_memory
 from stepscope.capture.own_threads import is_main_thread
 from stepscope.capture.program_facts import collect_program_facts
 from stepscope.capture.spool import Spool
@@ -260,6 +260,8 @@ class Capture:
             if (full := find_full_memory()) is not None:
                 self.notes.append(full.sentence)
                 self.own_facts |= full.facts
+            elif failure := describe_failure():
+                self.notes.append(failure)
 
     def take(self, save: bool) -> Recording | None:
         """Stops the framework's profiler, which may take seconds.  None without one, or if nothing is to be saved."""

@@ -135,6 +135,18 @@ def crashed(*facts: tuple[str, str], said: str = CRASH) -> HostTrace:
     return builder.build()
 
 
+@pytest.mark.parametrize(("picture", "first", "verdict"), [
+    ("host main | x--------", "job.failed", "ended early: the program ended with KeyError in train.py:3: 'lr'"),
+    ("host main | M0--------M1--------M2--------\nhost main | x-------- x-------- x--------", "none", None),
+], ids=["no step", "after steps"])  # fmt: skip
+def test_a_program_that_an_exception_ended_before_a_step_has_that_as_its_headline(picture, first, verdict) -> None:
+    trace = replace(draw(picture), recorder_messages=("the program ended with KeyError in train.py:3: 'lr'",))
+    advised = advise(context_of(trace))
+
+    assert advised.items[0].id == first
+    assert verdict is None or advised.verdict.sentence == verdict
+
+
 HISTORY = "900 | 900000000 | float32 | [500, 500] | history | train.py:7 | arrays with their graph"
 ADAM = "2 | 100000000 | float32 | [500, 500] |  |  | state of the optimizer"
 ADDED = "6 | 6000000 | float32 | [500, 500] | history | train.py:7 | arrays with their graph"

@@ -66,6 +66,9 @@ def advise_on_end(context: Context) -> tuple[Advice, Verdict, bool] | None:
             True,
         )
     crashed = next((end for end in ends if end.crash), None)
+    failed = next((end.failure for end in ends if end.failure), "")
+    if crashed is None and failed and not context.has_steps:
+        return _advise_failed(failed), _judge("ended early", f"the program ended with {failed}", ()), True
     if crashed is None:
         shown = next((end for end in ends if end.is_snapshot and end.holders), None)
         return None if shown is None else (*_answer_snapshot(shown.holders), True)
@@ -160,6 +163,16 @@ def _advise_hang(hang: Hang) -> Advice:
         title=f"Find out why rank {first['rank']} did not come to {_name_missed(hang)}",
         evidence=evidence, predicted_speedup=None, actions=(at + waits, *_HANG_ACTIONS),
         tool="distributed", confidence=0.9, reasoning="a job that stands still has no step that could be shorter",
+    )  # fmt: skip
+
+
+def _advise_failed(failed: str) -> Advice:
+    what, _, said = failed.partition(": ")
+    return Advice(
+        id=f"{OF_JOB}failed", kind="none", title=f"Let the program run: it ended with {what} before a step",
+        evidence=f"nothing was trained: {said or what}", predicted_speedup=None,
+        actions=("correct what its traceback names, then record again",),
+        tool="op-stats", confidence=0.9, reasoning="the program ended before it had a step that could be shorter",
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from stepscope.records import dataclass
 from stepscope.report import Cell
 from stepscope.vocabulary.python import place_of
 
+_FAILED = "the program ended with "  # as captures write it
 _NO_MEMORY = "out of memory"  # as the readers of snapshots, and captures that a crash ended, write it
 _MOST_HOLDERS = 20  # a table that is still read; the bar has colours for fewer
 _OF_MEMORY = (EventKind.ALLOCATION, EventKind.DEALLOCATION)
@@ -53,6 +54,7 @@ class EndFacts:
         crash: what ended the program, a sentence; empty if nothing says that anything did.
         holders: what filled the memory that ran out, or that a snapshot shows; the most first, empty if unknown.
         is_snapshot: nothing but allocations was recorded.
+        failure: the exception that ended the program, with its line and text; empty if that is not known.
         request: what was asked for when memory ran out; None if unknown.
     """
 
@@ -62,6 +64,7 @@ class EndFacts:
     holders: Sequence[Holder] = ()
     is_snapshot: bool = False
     request: RefusedRequest | None = None
+    failure: str = ""
 
     @property
     def asks_too_much(self) -> RefusedRequest | None:
@@ -87,10 +90,14 @@ def end_of(trace: HostTrace) -> EndFacts | None:
     groups = recorded_groups(trace)
     crash = next((text for text in trace.recorder_messages if _NO_MEMORY in text.lower()), "")
     is_snapshot = bool(0 < len(trace.events) == count_kinds(trace)[list(_OF_MEMORY)].sum())
-    if not groups and not crash and not is_snapshot:
+    failures = (text.removeprefix(_FAILED) for text in trace.recorder_messages if text.startswith(_FAILED))
+    failure = "" if crash else next(failures, "")
+    if not groups and not crash and not is_snapshot and not failure:
         return None
     holders = _find_holders(trace) if crash or is_snapshot else ()
-    return EndFacts(rank_number(trace), groups, crash, holders, is_snapshot, request_of(trace) if crash else None)
+    return EndFacts(
+        rank_number(trace), groups, crash, holders, is_snapshot, request_of(trace) if crash else None, failure
+    )
 
 
 def kept_first(holders: Sequence[Holder]) -> Holder | None:

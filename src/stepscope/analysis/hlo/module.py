@@ -212,6 +212,7 @@ _PARAMETERS, _RESULT, _PARAMETER_NAMES = 1, 2, 3  # of a program's shape
 _COMPUTATION_NAME, _INSTRUCTION, _COMPUTATION_ID, _ROOT_ID = 1, 2, 5, 6
 # Of an instruction, and of its metadata.
 _INSTRUCTION_NAME, _OPCODE, _SHAPE, _METADATA, _PARAMETER, _FUSION_KIND, _TUPLE_INDEX = 1, 2, 3, 7, 9, 11, 13
+_LITERAL, _LITERAL_NUMBERS, _WHOLE_NUMBERS = 8, range(2, 25), (4, 5)  # a field for the numbers of each type
 _TARGET, _ID, _OPERANDS, _CALLED, _BACKEND_CONFIG = 28, 35, 36, 38, 43
 _OP_TYPE, _OP_NAME = 1, 2
 _SEQUENCE, _SEQUENCE_KEY, _SEQUENCE_VALUE, _SEQUENCE_IDS = 1, 1, 2, 1
@@ -358,6 +359,18 @@ class Module:
     def part_of(self, row: int, number: int) -> Fields:
         """The fields of a message in an instruction; none if it has no such message."""
         return fields_of(self.buf, *self.fields_of(np.array([row])).range(number))
+
+    def literal_of(self, row: int) -> bytes:
+        """The numbers of a constant, one after another; empty for others, and where the program does not hold them."""
+        literal = self.part_of(row, _LITERAL)
+        parts = [literal.range(number) for number in _LITERAL_NUMBERS] if literal.count else []
+        return b"".join(self.buf[int(start[0]) : int(stop[0])].tobytes() for start, stop in parts)
+
+    def number_of(self, row: int) -> int | None:
+        """The number of a constant that is one whole number; None for all others."""
+        literal = self.part_of(row, _LITERAL)
+        values = [value for number in _WHOLE_NUMBERS for value in literal.numbers(number)[1].tolist()]
+        return values[0] if len(values) == 1 else None
 
     def framework_op_ranges(self, rows: I64) -> tuple[I64, I64, I64, I64]:
         """Where name and type of the framework's op of some instructions lie: start and stop of each."""

@@ -320,7 +320,8 @@ class OverviewReport(Report):
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
-        crashes = {host.end.crash for host in self.context.hosts if host.end is not None} - {""}
+        ends = [host.end for host in self.context.hosts if host.end is not None]
+        crashes = {said for end in ends for said in (end.crash, "" if self.context.has_steps else end.failure)} - {""}
         others = [warning for warning in self.warnings if not any(crash in warning for crash in crashes)]
         return [*map("! {}".format, others), *self._steps_lines(), *self._ops_lines(), *self._advice_lines()]
 

@@ -41,6 +41,7 @@ from stepscope.analysis.purpose.gradients import unused_gradients
 from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots, repeated_gradients
 from stepscope.analysis.purpose.jacobian import jacobian_of
 from stepscope.analysis.purpose.loops import eager_rounds, independent_rounds
+from stepscope.analysis.purpose.needless import loops_to_the_limit, multiplied_by_zero, same_in_every_step
 from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.padding import padding_of
 from stepscope.analysis.purpose.pairs import pairs_of
@@ -86,6 +87,7 @@ from stepscope.vocabulary.traits import PurposeTrait
 DROPPED, JACOBIAN, INVERSE = "dropped_gradients", "jacobian", "inverse"
 EARLIER, PART, BRANCHES = "earlier_steps", "part_without_layers", "both_branches"
 PADDING, TRANSFORM = "padding", "slow_transform"
+TIMES_ZERO, LIMIT = "times_zero", "loop_limit"
 FILTER, PARTLY, ROWS_AGAIN, UPDATE = "long_filter", "partly_taken", "rows_encoded_again", "update_in_passes"
 (
     PICKED, REPEATED_ROWS, PAIRS, ORDER, EMPTY, DEAD, EQUAL, CONSTANT, PREFIX, ENCODED,
@@ -645,6 +647,45 @@ def _find_branches(trace: HostTrace) -> Excess | None:
     )  # fmt: skip
 
 
+def _find_times_zero(trace: HostTrace) -> Excess | None:
+    found = multiplied_by_zero(trace)
+    if found is None:
+        return None
+    (count,) = found.work.figures
+    products = "a product" if count == 1 else f"{count} products"
+    return Excess(
+        found.work.rows, 0.0,
+        f"computes what only {products} with zero {'takes' if count == 1 else 'take'}, as gradients of parameters"
+        " that a mask of zeros freezes: XLA leaves such products as they are",
+        "infinity and NaN in it are looked for", asked_by=_frame(found.line.rpartition("/")[2]),
+    )  # fmt: skip
+
+
+def _find_limit(trace: HostTrace) -> Excess | None:
+    found = loops_to_the_limit(trace)
+    if found is None or _elapsed_ps(trace, found.work.rows) < LARGE_SHARE / 100.0 * observed_time(trace).total:
+        return None
+    return Excess(
+        found.work.rows, 0.0,
+        f"is a loop of a compiled program that runs to its limit of {found.work.figures[0]:,} rounds each time: the"
+        " other condition that it has never ends it",
+        "all of these rounds are needed", asked_by=_frame(found.line.rpartition("/")[2]),
+    )  # fmt: skip
+
+
+def _find_constant(trace: HostTrace) -> Excess | None:
+    found = same_in_every_step(trace)
+    if found is None:
+        return _find_in_tensors(CONSTANT, _AGAINST_IN_TENSORS[CONSTANT], trace)
+    made = "arrays that the program keeps as they are while steps run" if found.work.figures[1] else "constants alone"
+    against = "the program is given other arrays from time to time" if found.work.figures[1] else "memory is short"
+    return Excess(
+        found.work.rows, 0.0,
+        f"computes in a compiled program what is the same in every step: it is made of {made}",
+        against, asked_by=_frame(found.line.rpartition("/")[2]),
+    )  # fmt: skip
+
+
 def _find_traced_part(trace: HostTrace) -> Excess | None:
     found = traced_part(trace, _MOST_OF)
     if found is None:
@@ -723,9 +764,12 @@ EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     UPDATE: partial(_find_cheaper_way, update_in_passes, "the update needs what single ops do in between"),
     SET_UP: _find_set_up,
     BRANCHES: _find_branches,
+    TIMES_ZERO: _find_times_zero,
+    LIMIT: _find_limit,
     PART: _find_part,
     **{kind: partial(_find_in_tensors, kind, against) for kind, against in _AGAINST_IN_TENSORS.items()},
     ORDER: _find_order,
     EMPTY: _find_empty,
+    CONSTANT: _find_constant,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

@@ -10,7 +10,7 @@ from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
 _GRAPH, _CORES, _THREADS, _EMPTY, _TAKES = "graph:", "cores", "op_threads", "empty:", "takes:"
-_IGNORED, _PADDED = "ignored:", "padded:"
+_IGNORED, _PADDED, _SAME = "ignored:", "padded:", "same:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -149,3 +149,15 @@ def _parse_graph(name: str, text: object) -> TracedGraph | None:
         return TracedGraph(name, int(told["nodes"]), int(told["unused"]), types, layers)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def kept_arrays_of(trace: HostTrace) -> dict[tuple[int, ...], int]:
+    """The sides of arrays that a host's program kept as they are while steps ran, where it had no others of these
+    sides, with how many these are."""
+    found = dict[tuple[int, ...], int]()
+    for name, text in capture_facts(trace).items():
+        sides, _, count = str(text).partition("\t") if name.startswith(_SAME) else ("", "", "")
+        told = (*sides.split(","), count)
+        if all(map(_is_count, told)):
+            found[tuple(map(int, told[:-1]))] = int(count)
+    return found

@@ -31,6 +31,7 @@ from stepscope.analysis.purpose.excess import (
     HALF,
     INVERSE,
     JACOBIAN,
+    LIMIT,
     LONGEST,
     MEASURES,
     ONE_BY_ONE,
@@ -47,6 +48,7 @@ from stepscope.analysis.purpose.excess import (
     REPEATED_ROWS,
     ROWS_AGAIN,
     TABLE,
+    TIMES_ZERO,
     TRANSFORM,
     UNUSED,
     UPDATE,
@@ -241,7 +243,7 @@ class _Excess(NamedTuple):
         if self.change in (FILTER, PARTLY):
             is_second = COLUMN_TIMES_ROW in excess.fact or excess.fact.startswith(DECOMPOSES)
             return actions_for(context.framework, self.actions)[is_second:][:1]
-        if self.change in (EQUAL, CONSTANT):
+        if self.change in (EQUAL, CONSTANT) and "`" in excess.fact:
             return _name_op(context, self.actions, excess.fact)
         if self.change == ORDER and SQUARED in excess.fact:
             return _SMALLER_SIDE
@@ -515,6 +517,12 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 }
 
 _IN_PROGRAMS: dict[str, Actions] = {
+    CONSTANT: {
+        "jax": (
+            "compute it once, before the loop, in a jitted function of its own, and give the result to the step as an"
+            " argument",
+        ),
+    },
     EMPTY: {
         "jax": (
             "keep the numbers that are not zero, with their rows and columns: out.at[rows].add(values[:, None] *"
@@ -541,6 +549,9 @@ _SMALLER_SIDE = (
     " Newton-Schulz does in Muon: if x.size(0) > x.size(1): x = x.T), which gives the same",
 )
 _TITLES_BY_NAME = {
+    CONSTANT: "Compute once what is the same in every step, at {}",
+    LIMIT: "Let the loop end when it has converged, at {}",
+    TIMES_ZERO: "Leave out what is multiplied by zero at {}",
     BRANCHES: "Do not compute both branches for all rows, at {}",
     PART: "Make {} cheaper: it takes most of the step and computes no layer",
     ONE_BY_ONE: "Compute all rounds of the loop in {} at once",
@@ -553,6 +564,20 @@ _ONE_BRANCH: Actions = {
         "or compute the costly branch for few rows: of those that need it (jnp.nonzero(need, size=k)), or ahead, as a"
         " pool of results from which each row takes one",
         "or jax.lax.map instead of jax.vmap, where a row takes long: it runs one branch for each",
+    ),
+}
+_NOT_TIMES_ZERO: Actions = {
+    "": (
+        "differentiate by what is trained alone: jax.grad(loss, argnums=...) with trained and frozen parameters as two"
+        " arguments, or jax.lax.stop_gradient on what is frozen; a mask of zeros on its gradients saves no work",
+        "a term of the loss whose weight is zero: leave it out in Python (if weight:), before the function is traced",
+    ),
+}
+_CONVERGE: Actions = {
+    "": (
+        "set a tolerance that the numbers can reach: float32 tells about 1e-7 of a value apart, so compare the change"
+        " with the size of the value (change > 1e-4 * size)",
+        "start from the result of the step before, and print the rounds and the last error once, to see what limits it",
     ),
 }
 _CHEAPER_PART: Actions = {
@@ -700,6 +725,14 @@ _EXCESSES = (
     _Excess(
         BRANCHES, "both-branches", "the branches", "Do not compute both branches for all rows", _ONE_BRANCH,
         unknown="it does not show how many rows need each branch",
+    ),
+    _Excess(
+        TIMES_ZERO, "times-zero", "what is multiplied by zero", "Leave out what is multiplied by zero", _NOT_TIMES_ZERO,
+    ),
+    _Excess(
+        LIMIT, "loop-limit", "those rounds", "Let the loop end when it has converged", _CONVERGE,
+        unknown="it does not show how many rounds are enough",
+        state="a loop that only its limit ends",
     ),
     _Excess(
         PART, "part-without-layers", "that part",

@@ -56,6 +56,7 @@ _WORDS = (
 )
 
 
+_GENERATED = "__autograph_generated_file"  # what TensorFlow makes of a function, in a file that is gone later
 _RESERVE_BYTES = 128 << 20  # looking through some millions of objects takes less
 _reserve: list[mmap.mmap] = []
 
@@ -115,7 +116,7 @@ def _find_asking_line(error: BaseException) -> str:
     trace, found = error.__traceback__, ""
     while trace is not None:
         code = trace.tb_frame.f_code
-        if is_users_file(code.co_filename):
+        if is_users_file(code.co_filename) and _GENERATED not in code.co_filename:
             place = f"{Path(code.co_filename).name}:{trace.tb_lineno}"
             found = place if code.co_name == "<module>" else f"{code.co_qualname} ({place})"
         trace = trace.tb_next
@@ -167,7 +168,9 @@ def describe_failure() -> str:
     if not isinstance(error, Exception):
         return ""
     with suppress(Exception):  # its text is the program's code
-        said = next(iter(str(error).strip().splitlines()), "")[:_MESSAGE].rstrip(" .")
+        lines = str(error).strip().splitlines()
+        # TensorFlow begins with "in user code:" and shows the lines that it has traced; what failed comes last.
+        said = (lines[-1 if lines[0].endswith(":") else 0] if lines else "").strip()[:_MESSAGE].rstrip(" .")
         line = _find_asking_line(error)
         return f"{FAILED}{type(error).__name__}{f' in {line}' if line else ''}{f': {said}' if said else ''}"
     return f"{FAILED}{type(error).__name__}"

@@ -28,6 +28,7 @@ _CONTROL = Pattern(
     r"|remat(?:2|ted_computation)?|(?:Stateful)?PartitionedCall|gradient_tape|gradients"
 )
 # TensorFlow names the transfer of an op's result `OP/_13`.
+_NUMBERED = re.compile(r"(?:_\d+)+$", re.ASCII)  # of calls after the first one
 _TRANSFER = Pattern(r"_\d+")
 BACKWARD = "backward"
 _PACKAGES = Pattern(r"/(?:site|dist)-packages/|/lib/python3")
@@ -68,6 +69,24 @@ def is_gradient_of_all(op: str) -> bool:
     (True, False)
     """
     return op.startswith("gradient_tape/") and "/pfor/" in op
+
+
+def scope_of_other_call(op_name: str, other: str) -> str:
+    """The scopes up to the call of a model or layer by which an op differs from another one in nothing but its number,
+    as of layers that are called twice; empty if they differ in more, or if no layer lies within that call.
+
+    >>> scope_of_other_call("call/net_3/conv/Relu:Conv", "call/net_1/conv/Relu:Conv")
+    'call/net_3/'
+    >>> scope_of_other_call("dense_1/Relu", "dense_2/Relu"), scope_of_other_call("a/conv/Relu", "b/conv/Relu")
+    ('', '')
+    """
+    parts, others = op_name.split("/"), other.split("/")
+    differs = [at for at, pair in enumerate(zip(parts, others, strict=False)) if pair[0] != pair[1]]
+    if len(parts) != len(others) or len(differs) != 1 or differs[0] > len(parts) - 3:
+        return ""
+    at = differs[0]
+    same = _NUMBERED.sub("", parts[at]) == _NUMBERED.sub("", others[at])
+    return "/".join(parts[: at + 1]) + "/" if same else ""
 
 
 def is_of_optimizer(op_name: str) -> bool:

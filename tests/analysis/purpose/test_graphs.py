@@ -226,3 +226,30 @@ def test_a_tape_that_is_asked_for_a_whole_jacobian() -> None:
     assert "jacobian" not in [
         kind for kind, _, _ in found(picture.replace("w-", "z-"))
     ]  # a determinant needs all of it
+
+
+# -- a model that runs again after its gradients -------------------------------------------------------------------
+
+_TWICE = {
+    "f": Sort(K.OP, "net_1/conv/convolution:Conv2D"),
+    "b": Sort(K.OP, "gradient_tape/net_1/conv/convolution/Conv2DBackpropFilter:Conv2DBackpropFilter"),
+    "g": Sort(K.OP, "net_3/conv/convolution:Conv2D"),
+    "r": Sort(K.OP, "net_3/conv/Relu:Relu"),
+    "h": Sort(K.OP, "teacher_3/conv/convolution:Conv2D"),
+    "k": Sort(K.OP, "gradient_tape/net_3/conv/convolution/Conv2DBackpropInput:Conv2DBackpropInput"),
+}
+
+
+@pytest.mark.parametrize(
+    ("ops", "found"),
+    [
+        ("f---b-----g--r-", [("after_update", 5.0)]),
+        ("f---g--r-b-----", []),  # before: a target network's may be needed
+        ("f---b-----h---", []),  # another model
+        ("f---b-----g--k-", []),  # it has a gradient of its own
+    ],
+)
+def test_a_model_that_runs_again_after_its_gradients(ops: str, found: list[tuple[str, float]]) -> None:
+    trace = replace(draw(f"host main | M0-------------------\nhost main | {ops}", _TWICE), framework="tensorflow")
+
+    assert [(each.kind, each.ps / MS) for each in excesses_of(trace)] == found

@@ -38,7 +38,13 @@ from stepscope.analysis.purpose.compiled import (
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import forward_only_of
 from stepscope.analysis.purpose.gradients import unused_gradients
-from stepscope.analysis.purpose.graphs import dense_gradient, graph_checks, graph_one_hots, repeated_gradients
+from stepscope.analysis.purpose.graphs import (
+    dense_gradient,
+    graph_checks,
+    graph_one_hots,
+    passes_after_gradients,
+    repeated_gradients,
+)
 from stepscope.analysis.purpose.jacobian import jacobian_of
 from stepscope.analysis.purpose.loops import eager_rounds, independent_rounds
 from stepscope.analysis.purpose.needless import loops_to_the_limit, multiplied_by_zero, same_in_every_step
@@ -403,12 +409,21 @@ def _find_reported(trace: HostTrace) -> Excess | None:
 def _find_after_update(trace: HostTrace) -> Excess | None:
     found = forward_only_of(trace)
     if found is None:
-        return None
+        return _find_after_gradients(trace)
     rows = computing_of(trace).rows[found.late & ~found.measures]
     return Excess(
         rows, 0.0,
         "runs forward passes after the update of the step, which no backward pass follows",
         "a later step uses the result",
+    )  # fmt: skip
+
+
+def _find_after_gradients(trace: HostTrace) -> Excess | None:
+    rows = passes_after_gradients(trace)
+    return Excess(
+        rows, 0.0,
+        "runs the model again once its gradients are computed, with no gradient of its own, as for a metric",
+        "a later step uses the result", asked_by=_frame(line_that_asks(trace, rows)) if len(rows) else "",
     )  # fmt: skip
 
 

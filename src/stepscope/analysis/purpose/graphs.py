@@ -19,7 +19,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Groups, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.scopes import forward_of_gradient, is_gradient, is_gradient_of_one
+from stepscope.vocabulary.scopes import forward_of_gradient, is_gradient, is_gradient_of_one, scope_of_other_call
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 # Adding rows up into a table takes about as long for each as reading it.  As for compiled programs, few rows are 2 %.
@@ -154,6 +154,57 @@ def _next_on_thread(trace: HostTrace, work: Computing, places: I64) -> I64:
     lines = trace.events.line[work.rows]
     found: I64 = after[lines[after] == lines[places]]
     return found
+
+
+def passes_after_gradients(trace: HostTrace) -> I64:
+    """Ops of a forward pass that a graph makes again through layers whose gradients the step has computed by then, with
+    no gradient of its own, as for metrics of the updated model: rows of events.
+
+    The second call of a model has the scopes of the first one but for a number.
+    """
+    work = computing_of(trace)
+    if trace.framework != "tensorflow" or not work.heavy.any():
+        return work.rows[:0]
+    types = trace.events.type[work.rows].astype(np.int64)
+    heavy = distinct(types[work.heavy])
+    trained = {*trained_types(trace, distinct(types)).tolist()}
+    names = dict(zip(heavy.tolist(), type_names(trace, heavy), strict=True))
+    gradients: dict[str, list[int]] = {}
+    for type_, name in names.items():
+        if forward := forward_of_gradient(name):
+            gradients.setdefault(forward, []).append(type_)
+    again = set[str]()
+    for type_, name in names.items():
+        node = name.rpartition(":")[0]
+        if type_ in trained or is_gradient(name):
+            continue
+        for forward, of_it in gradients.items():
+            scope = scope_of_other_call(*_in_layers(node, forward))
+            if scope and _starts_after(trace, work, types == type_, np.isin(types, of_it)):
+                again.add(scope)
+    every = distinct(types)
+    chosen = [
+        type_ for type_, name in zip(every.tolist(), type_names(trace, every), strict=True)
+        if name.startswith(tuple(again)) and type_ not in trained and not is_gradient(name)
+    ] if again else []  # fmt: skip
+    found: I64 = work.rows[np.isin(types, chosen)]
+    return found
+
+
+def _in_layers(node: str, forward: str) -> tuple[str, str]:
+    """Both names without the op's own: where TensorFlow joins ops, the node has the name of the last one."""
+    return node.rpartition("/")[0] + "/", forward.rpartition("/")[0] + "/"
+
+
+def _starts_after(trace: HostTrace, work: Computing, ops: Mask, others: Mask) -> bool:
+    """Whether in nearly each step an op starts when others have ended."""
+    steps, start = whole_steps(trace).label[work.rows], trace.events.start_ps[work.rows]
+    ended = np.full(int(steps.max()) + 1, np.iinfo(np.int64).max)
+    known = distinct(steps[others])
+    ended[known] = 0
+    np.maximum.at(ended, steps[others], (start + trace.events.duration_ps[work.rows])[others])
+    later: Mask = start[ops] >= ended[steps[ops]]
+    return bool(later.mean() >= _NEARLY_ALWAYS)
 
 
 @dataclass(frozen=True)

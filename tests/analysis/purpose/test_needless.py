@@ -164,3 +164,34 @@ def test_a_loop_that_only_its_limit_ends(condition: str, rounds: int, expected: 
     trace = traced(to_a_limit(condition), {"dot.1": 10, "end": 9}, rounds, within=("dot.1",))
 
     assert [each[:2] for each in shown(trace) if each[0] == "loop_limit"] == expected
+
+
+ONCE, SPREAD = f32(4, 8), f32(4, 3, 8)
+
+
+def repeated(rows: Op, weight: Op) -> bytes:
+    main = computation(
+        "main",
+        parameter("x", ONCE), parameter("w", WEIGHT, 1), parameter("ws", f32(12, 8, 8), 2),
+        rows,
+        op("flat", "reshape", f32(12, 8), rows.name),
+        weight,
+        op("high", "tanh", f32(12, 8), "dot.1"),
+        op("dot.2", "dot", f32(12, 8), "high", "w", extra=metadata("jit(step)/jvp()/dot", "train.py", 6)),
+    )  # fmt: skip
+    return program(main, name="jit_step")
+
+
+BY_WEIGHT = op("dot.1", "dot", f32(12, 8), "flat", "w", extra=metadata("jit(step)/jvp()/dot", "train.py", 5))
+
+
+@pytest.mark.parametrize(("rows", "weight", "expected"), [
+    (op("many", "broadcast", SPREAD, "x", extra=number(14, 0) + number(14, 2)), BY_WEIGHT, [("repeated_rows", 80.0)]),
+    (op("many", "broadcast", SPREAD, "x", extra=number(14, 0) + number(14, 2)),
+     op("dot.1", "dot", f32(12, 8), "flat", "ws"), []),  # each row has weights of its own
+    (op("many", "tanh", f32(12, 8), "x"), BY_WEIGHT, []),
+])  # fmt: skip
+def test_products_of_weights_with_rows_that_were_repeated(rows: Op, weight: Op, expected: list) -> None:
+    trace = traced(repeated(rows, weight), {"many": 2, "dot.1": 40, "high": 5, "dot.2": 40})
+
+    assert [each[:2] for each in shown(trace) if each[0] == "repeated_rows"] == expected

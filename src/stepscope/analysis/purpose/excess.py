@@ -52,7 +52,7 @@ from stepscope.analysis.purpose.operands import half_ops, one_hots, whole_table
 from stepscope.analysis.purpose.padding import padding_of
 from stepscope.analysis.purpose.pairs import pairs_of
 from stepscope.analysis.purpose.parts import part_without_layers
-from stepscope.analysis.purpose.products import compiled_empty, compiled_order
+from stepscope.analysis.purpose.products import compiled_empty, compiled_order, compiled_repeated_rows
 from stepscope.analysis.purpose.setup import SetUp, part_of_set_up, set_up_of
 from stepscope.analysis.purpose.tensors import (
     ADDED,
@@ -688,6 +688,19 @@ def _find_limit(trace: HostTrace) -> Excess | None:
     )  # fmt: skip
 
 
+def _find_repeated_rows(trace: HostTrace) -> Excess | None:
+    found = compiled_repeated_rows(trace)
+    if found is None:
+        return _find_in_tensors(REPEATED_ROWS, _AGAINST_IN_TENSORS[REPEATED_ROWS], trace)
+    work, line = found
+    spread, given = work.figures
+    return Excess(
+        work.rows, work.kept,
+        f"multiplies {spread:,} rows, which are {given:,} rows repeated, with weights, and gives equal rows",
+        _AGAINST_IN_TENSORS[REPEATED_ROWS], asked_by=_frame(line.rpartition("/")[2]),
+    )  # fmt: skip
+
+
 def _find_constant(trace: HostTrace) -> Excess | None:
     found = same_in_every_step(trace)
     if found is None:
@@ -786,5 +799,6 @@ EXCESSES: Mapping[str, Callable[[HostTrace], Excess | None]] = {
     ORDER: _find_order,
     EMPTY: _find_empty,
     CONSTANT: _find_constant,
+    REPEATED_ROWS: _find_repeated_rows,
 }
 """How each kind is found: its events, what of them is kept, the fact, and what speaks against it."""

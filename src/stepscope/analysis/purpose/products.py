@@ -11,20 +11,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
+from stepscope.analysis.hlo.module import DIMENSIONS
 from stepscope.analysis.purpose.compiled import Compiled, ProgramWork, join, products_of, program_work
 from stepscope.analysis.purpose.computing import computing_of
+from stepscope.analysis.purpose.flow import SAME_VALUE
 from stepscope.analysis.trace.program_facts import empty_matrices, graph_products
 from stepscope.model import HostTrace
 from stepscope.model.arrays import used_rows
 from stepscope.vocabulary.jax import is_backward
 from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.python import is_of_user
 
 _HALF = 0.5  # of the multiplications: with more little is saved
 _SPARSE_TIMES = 5  # measured: CSR by 7 to 256 columns takes 1 to 4.2 times its share of a dense product, 6 of 0.5 %
 _DEEPEST = 8  # ops between two products
+_MOST_LAYERS = 200  # ops between rows that are repeated and a product
+_IN_ORDER = SAME_VALUE - {"transpose"}
+_NUMBER_BY_NUMBER = frozenset({
+    "abs", "add", "compare", "cosine", "divide", "erf", "exponential", "exponential-minus-one", "log", "log-plus-one",
+    "logistic", "maximum", "minimum", "multiply", "negate", "power", "rsqrt", "select", "sign", "sine", "sqrt",
+    "subtract", "tanh",
+})  # fmt: skip
 
 
 def compiled_order(trace: HostTrace) -> Compiled | None:
@@ -59,6 +70,90 @@ def _find_order(work: ProgramWork) -> Compiled | None:
         if taken
         else None
     )
+
+
+def compiled_repeated_rows(trace: HostTrace) -> tuple[Compiled, str] | None:
+    """Products of weights with rows that were repeated before, and layers after them whose rows are as equal, with
+    their backward passes, and the line of the first; figures are (rows, of which differ)."""
+    found = [each for work in program_work(trace) if (each := _find_repeated_rows(work)) is not None]
+    return max(found, key=lambda each: int(trace.events.duration_ps[each[0].rows].sum()), default=None)
+
+
+def _find_repeated_rows(work: ProgramWork) -> tuple[Compiled, str] | None:
+    rows = products_of(work.module)
+    sources = dict(zip(rows, work.module.sources.read(rows) if rows else (), strict=True))
+    spreads = _Spreads(work)
+    found = {row: spread for row in rows if not is_backward(sources[row].op_name) and (spread := spreads.of(row))}
+    if not found:
+        return None
+    # A gradient has the place of its forward op: what is computed there for rows that differ stays as it is.
+    places = {sources[row].stack for row in found if sources[row].stack}
+    places -= {each.stack for row, each in sources.items() if row not in found and not is_backward(each.op_name)}
+    taken = [
+        row for row in rows if row in found or (is_backward(sources[row].op_name) and sources[row].stack in places)
+    ]
+    first = min(found)
+    given, spread = found[first].given, found[first].spread
+    frames = (frame for frame in sources[first].stack if is_of_user("$" + frame))
+    return Compiled(work.runs_of(taken), given / spread, (spread, given)), next(frames, "")
+
+
+class _Spread(NamedTuple):
+    """How a value's rows were repeated: the sides after that, the axes that it had before, and how many rows it has and
+    had."""
+
+    sides: tuple[int, ...]
+    axes: tuple[int, ...]
+    spread: int
+    given: int
+
+
+class _Spreads:
+    """Which values of a program have rows that were repeated, and nothing else."""
+
+    def __init__(self, work: ProgramWork) -> None:
+        self._work = work
+        self._known = dict[int, _Spread | None]()
+
+    def of(self, row: int, depth: int = 0) -> _Spread | None:
+        """How the rows of a value were repeated; None if they were not."""
+        if row not in self._known:
+            self._known[row] = self._find(row, depth + 1) if depth < _MOST_LAYERS else None
+        return self._known[row]
+
+    def _find(self, row: int, depth: int) -> _Spread | None:
+        module, flow = self._work.module, self._work.flow
+        made = flow.origin(row, _IN_ORDER)
+        if made != row:
+            return self.of(made, depth)
+        opcode, operands = module.opcode_of(row), module.operands.linked(row)
+        if opcode == "broadcast":
+            return self._repeats(row, flow.dims(operands[0]))
+        if opcode == "dot" and len(operands) == 2:
+            weight = flow.origin(operands[1])
+            is_weight = module.opcode_of(weight) == "parameter" and len(flow.dims(operands[1])) == 2
+            spread = self.of(operands[0], depth) if is_weight else None
+            return spread if spread and flow.elements(row) == spread.spread * flow.dims(row)[-1] else None
+        if opcode not in _NUMBER_BY_NUMBER:
+            return None
+        varied = [each for each in operands if not self._is_one_row(each)]
+        spreads = {self.of(each, depth) for each in varied}
+        return spreads.pop() if len(spreads) == 1 else None
+
+    def _repeats(self, row: int, before: tuple[int, ...]) -> _Spread | None:
+        sides = self._work.flow.dims(row)
+        axes = tuple(self._work.module.fields_of(np.array([row])).numbers(DIMENSIONS)[1].tolist())
+        if len(before) < 2 or len(axes) != len(before) or axes[-1] != len(sides) - 1 or before[-1] != sides[-1]:
+            return None
+        given, spread = math.prod(before[:-1]), math.prod(sides[:-1])
+        return _Spread(sides, axes, spread, given) if spread >= 2 * given > 2 else None
+
+    def _is_one_row(self, row: int) -> bool:
+        """Whether a value is a number, or one row such as a bias, for all rows."""
+        made = self._work.flow.origin(row)
+        if self._work.module.opcode_of(made) == "broadcast":
+            return len(self._work.flow.dims(self._work.flow.operand(made, 0))) < 2
+        return self._work.flow.elements(made) == 1
 
 
 def _summed_over(work: ProgramWork, row: int) -> int:

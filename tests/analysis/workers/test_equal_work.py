@@ -177,6 +177,24 @@ def test_ranks_that_are_slow_in_turn_gain_as_much():
     assert found.slowest_steps == 1
 
 
+@pytest.mark.parametrize(
+    ("first", "steps"),
+    [("      M0--aG--", 3), ("M0--------aG--------", 4)],
+    ids=["began to record late", "began with the other"],
+)
+def test_a_step_in_which_one_rank_began_to_record_late_says_nothing_of_equal_work(first: str, steps: int):
+    """Its own first step is all that it saw of it: four of the ten in which the other worked."""
+    numbers = "".join(f"M{step}--------" for step in (1, 2, 3))
+    marks, work = (first[:10], "      " + first[10:]) if steps == 3 else (first[:10], first[10:])
+    fast = f"host main | {marks}{numbers}\nhost main | {work}{'aG--------' * 3}"
+    slow = f"host main | M0--------{numbers}\nhost main | {'a------G--' * 4}"
+    found = balance(ranks(a=slow, b=fast))
+    assert found is not None
+
+    assert (found.steps, found.now_ps, found.then_ps) == (steps, 10 * MS, 7 * MS)
+    assert found.most_ps == 7 * MS
+
+
 def test_equal_ranks_gain_nothing():
     found = balance(ranks(a=MIDDLE, b=MIDDLE, c=MIDDLE))
     assert found is not None

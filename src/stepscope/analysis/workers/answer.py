@@ -128,13 +128,15 @@ def answer_for(job: Job, hosts: Sequence[str]) -> JobAnswer | None:
 
 
 def _find_late_rank(job: Job) -> LateRank | None:
-    waits = find_waits(job)
-    rank = max(range(len(waits)), key=lambda at: waits[at].held_up.total())
-    held_up, whole = waits[rank].held_up.total(), sum(each.held_up.total() for each in waits)
+    waits, numbers = find_waits(job), {*job.step_numbers}
+    held = [{key: ps for key, ps in each.held_up.items() if key[1] in numbers} for each in waits]
+    totals = [sum(each.values()) for each in held]
+    rank = max(range(len(waits)), key=lambda at: totals[at])
+    held_up, whole = totals[rank], sum(totals)
     of_time = held_up / max(*(int(steps.sum()) for steps in job.now.step_ps), 1)
     if of_time < WORTH_NAMING or held_up < NEARLY_ALL * whole:
         return None
-    steps = len({step for each in waits for step in each.held_up})
+    steps = len({step for each in held for step in each})
     return LateRank(rank, waits[rank].last, held_up // steps, of_time, held_up / whole)
 
 

@@ -28,6 +28,10 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.collectives import PIPELINE_OPERATION
 
 MOSTLY = 0.5  # more than half: the study's limit for what explains a slow job
+_FEWEST_STEPS = 3  # in common: of so few none is left out, as two say little
+# Of the usual step: recorded pairs of ranks begin their other steps up to 0.03 of it apart, and the first 0.9 where a
+# busy machine lets one begin to record late.
+_APART = 0.1
 MORE_OPS = 0.05  # that a rank runs more than the others: recorded ranks with the same work differ by up to 0.046
 
 
@@ -66,13 +70,23 @@ class Job:
     def __init__(self, graph: JointGraph, layout: Layout) -> None:
         self.graph, self.layout = graph, layout
         self.schedule: Schedule = schedule_of(graph)
-        self.places = common_steps(graph)
+        self.places = self._leave_out_uneven_start(common_steps(graph))
         self.rows = _rows_of(graph, self.schedule, self.places)
 
     @cached_property
     def now(self) -> JointReplay:
         """The replay of the job as it is."""
-        return self.schedule.replay(self.rows.own_ps)
+        return self.schedule.replay(self.schedule.own_ps)
+
+    def _leave_out_uneven_start(self, places: I64) -> I64:
+        """The common steps without the first, where ranks begin it far apart and no other: one began to record when
+        another already worked in it, so that its length says when they began to record."""
+        if places.shape[1] <= _FEWEST_STEPS:
+            return places
+        starts, ends = self._bounds(self.now, places)
+        apart = np.nanmax(starts, axis=0) - np.nanmin(starts, axis=0)
+        usual = np.median(np.nanmax(ends, axis=0) - np.nanmax(starts, axis=0))
+        return places[:, 1:] if apart[0] - apart[1:].max() > _APART * usual else places
 
     @cached_property
     def now_ps(self) -> I64:
@@ -123,16 +137,19 @@ class Job:
     def steps_of(self, replayed: JointReplay) -> I64:
         """The steps that most ranks have in common, each until the last rank is done with it: int64 of shape
         (steps,)."""
-        return self._last(replayed, 1) - self._last(replayed, 0)
-
-    def _last(self, replayed: JointReplay, by: int) -> I64:
-        """When the last rank comes to the starts of the steps (0), or to their ends (1): int64 of shape (steps,)."""
-        found = np.full(self.places.shape[1], np.iinfo(np.int64).min)
-        for at, (rank, place) in enumerate(zip(self.graph.ranks, self.places, strict=True)):
-            has = place >= 0
-            row = self.graph.first_row[at + 1] - len(rank.graph.steps) - 1 + by + place[has]
-            found[has] = np.maximum(found[has], replayed.done_ps[row])
+        starts, ends = self._bounds(replayed, self.places)
+        found: I64 = (np.nanmax(ends, axis=0) - np.nanmax(starts, axis=0)).astype(np.int64)
         return found
+
+    def _bounds(self, replayed: JointReplay, places: I64) -> tuple[F64, F64]:
+        """When each rank comes to the starts and to the ends of its steps: float64 of shape (ranks, steps), not a
+        number where a rank lacks a step."""
+        starts, ends = np.full(places.shape, np.nan), np.full(places.shape, np.nan)
+        for at, (rank, place) in enumerate(zip(self.graph.ranks, places, strict=True)):
+            has = place >= 0
+            row = self.graph.first_row[at + 1] - len(rank.graph.steps) - 1 + place[has]
+            starts[at, has], ends[at, has] = replayed.done_ps[row], replayed.done_ps[row + 1]
+        return starts, ends
 
     @cached_property
     def slowdown(self) -> float:

@@ -135,6 +135,8 @@ def to_a_limit(condition: str) -> bytes:
         op("small", "constant", f32(), extra=literal(b"\1\0\0\0")),
         op("far", "compare", array(1), "error", "small"),
         op("goes", "and", array(1), "far", "few"),
+        op("open", "constant", array(1)),
+        op("flagged", "and", array(1), "open", "few"),
         op("goes_on", "copy", array(1), condition),
     )
     body = computation(
@@ -159,6 +161,7 @@ def to_a_limit(condition: str) -> bytes:
     ("goes", 6, [("loop_limit", 60.0)]),
     ("goes", 5, []),  # the error ended it
     ("few", 6, []),  # nothing else could
+    ("flagged", 6, []),  # a text that goes on
 ])  # fmt: skip
 def test_a_loop_that_only_its_limit_ends(condition: str, rounds: int, expected: list[tuple[str, float]]) -> None:
     trace = traced(to_a_limit(condition), {"dot.1": 10, "end": 9}, rounds, within=("dot.1",))

@@ -237,13 +237,21 @@ def _to_the_limit(work: ProgramWork) -> Iterator[Needless]:
 
 
 def _limit(work: ProgramWork, condition: int) -> int:
-    """The largest number of rounds that a condition allows, where it also asks for something else; 0 if it is none."""
+    """The largest number of rounds that a condition allows, where it also compares floats, as an error with what it may
+    be; 0 if it is none.  A flag, as that of a text which may end, is no such error."""
     module, flow = work.module, work.flow
     asked = flow.origin(int(module.roots[condition])) if condition >= 0 and module.roots[condition] >= 0 else -1
     if asked < 0 or module.opcode_of(asked) != "and":
         return 0
-    limits = [_number_of_rounds(work, flow.origin(each)) for each in module.operands.linked(asked)]
-    return max(limits) if limits.count(0) == 1 else 0
+    parts = [flow.origin(each) for each in module.operands.linked(asked)]
+    limits = [_number_of_rounds(work, each) for each in parts]
+    others = [each for each, limit in zip(parts, limits, strict=True) if not limit]
+    return max(limits) if len(others) == 1 and _compares_floats(module, others[0]) else 0
+
+
+def _compares_floats(module: Module, row: int) -> bool:
+    sides = module.operands.linked(row) if module.opcode_of(row) == "compare" else []
+    return bool(sides) and module.shapes.type_name(sides[0]).startswith(("f", "bf"))
 
 
 def _number_of_rounds(work: ProgramWork, row: int) -> int:

@@ -20,6 +20,18 @@ def collecting() -> Iterator[None]:
     (gc.enable if was_on else gc.disable)()
 
 
+@pytest.fixture
+def few_made() -> Iterator[None]:
+    """Python looks for garbage as it does in a program; the tests keep their own objects out, and do it seldom."""
+    usual = gc.get_threshold()
+    gc.unfreeze()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*usual)
+    gc.unfreeze()
+    gc.freeze()
+
+
 @pytest.mark.parametrize("on", [True, False])
 def test_garbage_is_collected_again_once_the_last_file_is_read(on: bool) -> None:
     (gc.enable if on else gc.disable)()
@@ -31,6 +43,30 @@ def test_garbage_is_collected_again_once_the_last_file_is_read(on: bool) -> None
         seen.append(gc.isenabled())
 
     assert [*seen, gc.isenabled()] == [False, on]
+
+
+@pytest.mark.parametrize(("is_frozen", "generations"), [(False, []), (True, [0])])
+def test_what_is_made_meanwhile_is_old_afterwards_unless_the_program_keeps_objects_out(
+    is_frozen: bool, generations: list[int], few_made: None
+) -> None:
+    looked: list[int] = []
+
+    def note(phase: str, facts: dict[str, int]) -> None:
+        if phase == "start":
+            looked.append(facts["generation"])
+
+    gc.enable()
+    if is_frozen:
+        gc.freeze()
+    with collecting_later():
+        made: list[list[object]] = [[] for _ in range(5_000)]
+        gc.callbacks.append(note)
+    after: list[list[object]] = [[] for _ in range(10)]
+    gc.callbacks.remove(note)
+
+    assert looked == generations
+    assert bool(gc.get_freeze_count()) == is_frozen
+    assert (gc.is_tracked(made[0]), len(after)) == (True, 10)
 
 
 def test_another_thread_works_in_the_same_context_and_its_errors_are_nobodys() -> None:

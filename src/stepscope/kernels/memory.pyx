@@ -41,14 +41,18 @@ cdef extern from *:
     #endif
     #endif
 
-    static void* stepscope_large_pages(size_t size) {
-        void* memory = malloc(size);
+    /* Asks for large pages for what was not written to yet. */
+    static void* stepscope_in_large_pages(void* memory, size_t size) {
     #if defined(__linux__) && defined(MADV_HUGEPAGE)
         uintptr_t first = ((uintptr_t)memory + 4095) & ~(uintptr_t)4095;
         if (memory && size >= (1u << 22))
             madvise((void*)first, size - (first - (uintptr_t)memory), MADV_HUGEPAGE);
     #endif
         return memory;
+    }
+
+    static void* stepscope_large_pages(size_t size) {
+        return stepscope_in_large_pages(malloc(size), size);
     }
 
     static void stepscope_give_back(char* first, char* stop) {
@@ -210,7 +214,8 @@ cdef extern from *:
         int is_large = width && count >= BLOCK_LEAST / width && count <= (size_t)PTRDIFF_MAX / width;
         if (blocks_may_be_files && is_large)
             return block_new(count * width);
-        return calloc(count ? count : 1, width ? width : 1);
+        /* What overflows gets no memory, and asks for nothing. */
+        return stepscope_in_large_pages(calloc(count ? count : 1, width ? width : 1), count * width);
     }
 
     static void block_put(void* memory) {

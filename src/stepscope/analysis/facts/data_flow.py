@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from stepscope.analysis.hlo.module import Module
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 
 def find_needed(modules: Sequence[Module | None]) -> list[bool]:

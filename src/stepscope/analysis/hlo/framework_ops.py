@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.texts import number_texts
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct, number_pairs
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 _NO_NUMBER = -1
 

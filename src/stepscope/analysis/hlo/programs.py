@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
-from stepscope.analysis.hlo.module import Module, may_have_buffer_assignment, read_module
 from stepscope.model import HostTrace, PlaneKind, StatTag, stat_names
 from stepscope.model.arrays import U8
 from stepscope.records import dataclass
 from stepscope.vocabulary.xla import split_program
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 T = TypeVar("T")
 
@@ -85,6 +87,8 @@ class Programs:
 
     def may_have_buffer_assignment(self, place: int) -> bool:
         """False if a program is sound and its compiler did not record how its memory is laid out; decodes no more."""
+        from stepscope.analysis.hlo.module import may_have_buffer_assignment
+
         entry = self.entries[place]
         return may_have_buffer_assignment(self.blob[entry.start : entry.stop])
 
@@ -94,6 +98,8 @@ class Programs:
         return self._decoded[place]
 
     def _decode(self, place: int) -> _Decoded:
+        from stepscope.analysis.hlo.module import read_module  # which most traces do without
+
         entry = self.entries[place]
         return _Decoded(read_module(self.blob[entry.start : entry.stop]))
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from stepscope.analysis.hlo.framework_ops import places_of_events
-from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.purpose.computing import computing_of
@@ -23,6 +22,9 @@ from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.custom_calls import PRODUCT, kind_of_call
 from stepscope.vocabulary.jax import function_of_program, is_backward, is_computed_again, is_of_second_order
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 Size = tuple[int, ...]
 _Found = TypeVar("_Found")

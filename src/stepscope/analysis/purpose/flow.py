@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.analysis.hlo.module import Module
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 _LONGEST = 64  # instructions between a value and what makes it; more is a circle in a damaged program
 

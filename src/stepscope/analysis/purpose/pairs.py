@@ -10,13 +10,17 @@ of matrices gives the same sums of products, or of squares of differences, from 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from stepscope.analysis.hlo.module import DIMENSIONS, Module
 from stepscope.analysis.purpose.compiled import ProgramWork, program_work
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 _TIMES = 8  # the elements of the small arrays: a product saves less where the sides are that short; judgement
 
@@ -78,6 +82,8 @@ def _find_pairs(work: ProgramWork) -> Pairs | None:
 
 def _axes(module: Module, row: int) -> set[int]:
     """The axes that a broadcast has from its operand, or that a sum goes over."""
+    from stepscope.analysis.hlo.module import DIMENSIONS
+
     return set(module.fields_of(np.array([row])).numbers(DIMENSIONS)[1].tolist())
 
 

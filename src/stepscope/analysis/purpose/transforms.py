@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.hlo.module import FFT_LENGTH
 from stepscope.analysis.purpose.compiled import ProgramWork, program_work
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.sizes import sizes_of
@@ -75,6 +74,8 @@ def _lengths(dims: str, numbers: str) -> list[int]:
 
 
 def _find_in_program(work: ProgramWork) -> SlowTransforms:
+    from stepscope.analysis.hlo.module import FFT_LENGTH
+
     module = work.module
     rows = np.flatnonzero(module.is_opcode("fft"))
     slow = {row: _slow_of(module.fields_of(np.array([row])).numbers(FFT_LENGTH)[1].tolist()) for row in rows.tolist()}

@@ -10,11 +10,11 @@ What TensorFlow traces and PyTorch compiles is known where Stepscope made the ca
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
 from stepscope.analysis.trace.grouping import forest
@@ -26,6 +26,9 @@ from stepscope.vocabulary import jax, tensorflow
 from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 K = EventKind
 HIT, MISS = "hit", "miss"

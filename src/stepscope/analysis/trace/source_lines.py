@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stepscope.analysis.hlo.framework_ops import places_of_events
-from stepscope.analysis.hlo.module import Module
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.model import HostTrace, stat_names
@@ -18,6 +18,9 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_graph_lines
 from stepscope.vocabulary.lookup import type_names
 from stepscope.vocabulary.python import is_of_user
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 _OF_CALLS = ("StatefulPartitionedCall/", "PartitionedCall/")  # what TensorFlow puts before ops of functions within
 _OF_GRADIENTS = "gradient_tape/"

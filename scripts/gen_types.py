@@ -94,10 +94,13 @@ def colours() -> str:
     causes = {
         cause: {"colour": colour, "isWait": is_wait} for cause, (colour, is_wait) in palette.CAUSE_COLOURS.items()
     }
+    kinds: dict[str, str] = {}  # by category, with spaces between them
+    for kind, category in palette.KIND_CATEGORIES.items():
+        kinds[category] = f"{kinds[category]} {kind}" if category in kinds else kind
     tables: dict[str, Mapping[str, object]] = {
         "CATEGORY_COLOUR": palette.CATEGORY_COLOURS,
         "CATEGORY_LABEL": palette.CATEGORY_LABELS,
-        "KIND_CATEGORY": palette.KIND_CATEGORIES,
+        "KINDS": kinds,
         "MEMORY_COLOUR": palette.MEMORY_COLOURS,
         "CAUSE_COLOUR": causes,
     }

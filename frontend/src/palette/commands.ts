@@ -1,7 +1,7 @@
 /** What the command palette offers: pages, actions, hosts, sessions, and names out of the profile. */
 import { type Report, type ToolAnswer, useResource } from "../api";
 import { toggleTheme } from "../design/theme";
-import { placesText } from "../format";
+import { duration, percent, placesText } from "../format";
 import { captureOpen, helpOpen } from "../frame/dialogs";
 import { openSessionNamed } from "../frame/openSession";
 import { findInTimeline } from "../links";
@@ -79,42 +79,53 @@ function sessionCommands(): Command[] {
     ]);
 }
 
-interface Named extends Report {
-  readonly rows?: readonly Readonly<Record<string, unknown>>[];
-  readonly call_sites?: readonly Readonly<Record<string, unknown>>[];
-}
+type Rows = readonly Readonly<Record<string, unknown>>[];
+
+interface Named extends Report, Readonly<Partial<Record<"rows" | "lines" | "statements" | "functions", Rows>>> {}
 
 const MOST_NAMES = 3000;
 
-/** Ops, kernels, ranges and lines; each leads to its longest occurrence in the timeline. */
+/** Functions and lines lead to their time, ops, kernels and ranges to their longest occurrence in the timeline. */
 function useNames(): Command[] {
-  const [ops, kernels, ranges, lines] = [
-    useRowsOf("op-stats"),
-    useRowsOf("kernel-stats"),
-    useRowsOf("annotations"),
-    useRowsOf("op-shapes", "call_sites"),
-  ];
+  const [ops, kernels, ranges, lines] = ["op-stats", "kernel-stats", "annotations", "op-shapes"].map(useReportOf);
+  const sampled = lines?.statements ?? [];
+  const placed = new Set(sampled.map((row) => placeIn(row.call_site)));
+  const ofOps = (lines?.lines ?? []).filter((row) => row.call_site && !placed.has(placeIn(row.call_site)));
   return [
-    ...distinct(ops.map((row) => row.name)).map((name) => nameCommand("Op", name, name)),
-    ...distinct(kernels.map((row) => row.kernel)).map((name) => nameCommand("Kernel", name, shortKernel(name))),
-    ...distinct(ranges.map((row) => row.name)).map((name) => nameCommand("Range", name.split("*", 1)[0] ?? "", name)),
-    ...distinct(lines.map((row) => row.call_site)).map((line) => ({
-      id: `line ${line}`,
-      kind: "Line",
-      text: shortPath(line),
-      run: () => go(toTool(route.value, "op-shapes", { by: "line", "lines.filter": `call_site="${line}"` })),
-    })),
+    ...(lines?.functions ?? []).map((row) => placeCommand("Function", "functions", row)),
+    ...sampled.map((row) => placeCommand("Line", "statements", row)),
+    ...ofOps.slice(0, MOST_NAMES).map((row) => placeCommand("Line", "lines", row)),
+    ...distinct(ops?.rows, "name").map((name) => nameCommand("Op", name, name)),
+    ...distinct(kernels?.rows, "kernel").map((name) => nameCommand("Kernel", name, shortKernel(name))),
+    ...distinct(ranges?.rows, "name").map((name) => nameCommand("Range", name.split("*", 1)[0] ?? "", name)),
   ];
 }
 
-function useRowsOf(tool: string, key: "rows" | "call_sites" = "rows"): readonly Readonly<Record<string, unknown>>[] {
+/** `train.py(3)` of `train.py(3): fit`. */
+const placeIn = (site: unknown) => String(site).replace(/: .*/, "");
+
+function useReportOf(tool: string): Named | null {
   const isThere = session.value?.tools.find((each) => each.name === tool)?.has_data === true;
   const found = useResource<ToolAnswer<never, Named>>(isThere ? answerAddress(tool) : null);
-  return found.state === "ready" ? (found.data.report[key] ?? []).slice(0, MOST_NAMES) : [];
+  return found.state === "ready" ? found.data.report : null;
 }
 
-function distinct(values: readonly unknown[]): string[] {
+function distinct(rows: Rows | undefined, key: string): string[] {
+  const values = (rows ?? []).slice(0, MOST_NAMES).map((row) => row[key]);
   return [...new Set(values.filter((value): value is string => typeof value === "string" && value !== ""))];
+}
+
+/** A function or a line of the program, at its row; a function is found by its name first, a line by its place. */
+function placeCommand(kind: string, table: string, row: Rows[number]): Command {
+  const site = String(row.call_site);
+  const time = typeof row.total_us === "number" ? duration(row.total_us / 1e3) : "";
+  return {
+    id: `${kind} ${site}`,
+    kind,
+    text: kind === "Line" ? shortPath(site) : `${site.replace(/.*: /, "")} ${shortPath(`${placeIn(site)}: <module>`)}`,
+    note: time && `${time}, ${percent(Number(row.total_percent))}`,
+    run: () => go(toTool(route.value, "op-shapes", { by: "line", [`${table}.filter`]: `call_site="${site}"` })),
+  };
 }
 
 /** What was typed, wherever the timeline has it: functions, samples and threads have no table of names. */

@@ -26,6 +26,10 @@ const START = 8;
 const WORD_START = 4;
 const INSIDE = 2;
 const IN_NOTE = 1;
+/** Rows that come with the longest first stay in that order. */
+const BY_TIME: readonly string[] = ["Function", "Line"];
+/** What leaves the open session comes after what is in it. */
+const ELSEWHERE: readonly string[] = ["Session", "Compare with"];
 
 /** Every word has to be found; 0 otherwise.  A match at a start counts more, and shorter texts come first. */
 function scoreOf({ text, note = "", kind }: Command, words: readonly string[]): number {
@@ -39,5 +43,5 @@ function scoreOf({ text, note = "", kind }: Command, words: readonly string[]): 
     else if (beside.includes(word)) score += IN_NOTE;
     else return 0;
   }
-  return score + 1 / (1 + shown.length);
+  return (score + (BY_TIME.includes(kind) ? 0.5 : 1 / (1 + shown.length))) / (ELSEWHERE.includes(kind) ? 2 : 1);
 }

@@ -171,6 +171,34 @@ def test_without_recorded_calls_samples_of_the_stack_tell_the_lines():
     ]
 
 
+def test_functions_and_lines_have_the_time_of_the_loops_thread():
+    """Steps of 10 ms, a sample each ms: `fit` calls `decode`, a loop without ops, for 6 ms of each, then computes."""
+    builder = TraceBuilder("host")
+    thread, frames, where, times = sampled_thread(builder)
+    frames.event("$train.py:9 fit", 0, 60 * MS, K.PYTHON_CALL)
+    for step in range(6):
+        begin = 10 * step * MS
+        thread.event("train", begin, 10 * MS, K.STEP_MARK, {"step_num": step})
+        thread.event("aten::mm", begin + 6 * MS, 4 * MS, K.OP)
+        frames.event("$data.py:20 decode", begin, 6 * MS, K.PYTHON_CALL)
+        where.event("$train.py:9 fit @12 decode", begin, 6 * MS, K.OTHER)
+        where.event("$data.py:20 decode @22 ", begin, 6 * MS, K.OTHER)
+        where.event("$train.py:9 fit @14 loss.backward", begin + 6 * MS, 4 * MS, K.OTHER)
+        for at in range(10):
+            times.event("sample", begin + at * MS + MS // 2, 0, K.OTHER)
+    found = report(builder.build())
+
+    assert table(found.statements, "call_site", "self_us", "self_percent", "total_us", "total_percent") == [
+        ("data.py(22): decode", 36_000, 60, 36_000, 60),
+        ("train.py(14): fit", 24_000, 40, 24_000, 40),
+        ("train.py(12): fit", 0, 0, 36_000, 60),
+    ]
+    assert table(found.functions, "call_site", "total_us", "total_percent") == [
+        ("train.py(9): fit", 60_000, 100),
+        ("data.py(20): decode", 36_000, 60),
+    ]
+
+
 def test_ops_of_graphs_have_the_lines_that_they_were_traced_at():
     """On any thread, as threads of a pool run them: a product of 4 ms, and 1 ms of an op that no line is known of."""
     builder = TraceBuilder("host")

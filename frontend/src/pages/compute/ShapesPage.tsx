@@ -18,33 +18,45 @@ const MOST_BARS = 10;
 
 export default function Shapes({ report, sections }: ToolAnswer<"op-shapes">) {
   const by = route.value.params.by === "line" ? "line" : "shape";
-  const table = tableOf(sections, by === "shape" ? "rows" : "lines");
-  const rows: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
-  const isOfHost = !wholeOf(rows, "device_self_us") || (by === "line" && OF_HOST.includes(fact("cause")));
-  const measure = isOfHost ? "host_self_us" : "device_self_us";
-  const placeless: readonly Row[] = by === "line" ? (report.call_sites ?? []).filter((row) => !row.call_site) : [];
+  const ops: readonly Row[] = (by === "shape" ? report.rows : report.lines) ?? [];
+  const isOfHost = !wholeOf(ops, "device_self_us") || (by === "line" && OF_HOST.includes(fact("cause")));
+  const isSampled = by === "line" && isOfHost && (report.statements ?? []).length > 0;
+  const rows: readonly Row[] = isSampled ? (report.statements ?? []) : ops;
+  const table: TableSection = tableOf(sections, isSampled ? "statements" : by === "shape" ? "rows" : "lines");
+  const measure = isSampled ? "self_us" : isOfHost ? "host_self_us" : "device_self_us";
+  const isPlaced = by === "shape" || isSampled;
+  const placeless: readonly Row[] = isPlaced ? [] : (report.call_sites ?? []).filter((row) => !row.call_site);
+  const others = (["functions", "statements", "lines", "call_sites"] as const)
+    .filter((id) => by === "line" && id !== table.id && (report[id] ?? []).length > 0)
+    .map((id) => {
+      const card = <TableCard section={tableOf(sections, id)} id={IDS[id] ?? id} texts={TEXTS} complete={namesAll} />;
+      return id === "functions" ? (
+        card
+      ) : (
+        <More title={tableOf(sections, id).title} tables={[IDS[id] ?? id]} children={card} />
+      );
+    });
   return (
     <>
       <Findings lines={largestOf(rows, placeless, by, measure)} />
+      {Object.keys(route.value.params).some((name) => name.startsWith("functions.")) && others.shift()}
       <Largest rows={rows} placeless={placeless} table={table} by={by} measure={measure} />
       <TableCard
-        key={by}
+        key={table.id}
         section={table}
-        id={by === "shape" ? "shapes" : "lines"}
+        id={IDS[table.id] ?? table.id}
         main
         columns={usual(table)}
         texts={TEXTS}
         complete={namesAll}
       />
-      {by === "line" && (
-        <More title="By op of each line" tables={["sites"]}>
-          <TableCard section={tableOf(sections, "call_sites")} id="sites" texts={TEXTS} complete={namesAll} />
-        </More>
-      )}
+      {others}
     </>
   );
 }
 
+/** Of tables in the address. */
+const IDS: Readonly<Record<string, string>> = { rows: "shapes", call_sites: "sites" };
 const NO_LINE = "no line recorded";
 
 /** What no line is recorded for is a row that says so. */
@@ -53,7 +65,11 @@ function namesAll(data: TableData): TableData {
   return sites ? { ...data, columns: { ...data.columns, call_site: sites } } : data;
 }
 
-const IN_WORDS = { host_self_us: "that ops take on the host", device_self_us: "that devices work" };
+const IN_WORDS = {
+  self_us: "of the loop's thread",
+  host_self_us: "that ops take on the host",
+  device_self_us: "that devices work",
+};
 type Measure = keyof typeof IN_WORDS;
 /** Causes in which the host works, or lets the device wait: its time by line says more than the device's. */
 const OF_HOST: readonly unknown[] = ["input", "python", "host_compute", "launch", "sync", "checkpoint", "compile"];
@@ -62,12 +78,15 @@ function wholeOf(rows: readonly Row[], measure: Measure): number {
   return rows.reduce((sum, each) => sum + Number(each[measure] ?? 0), 0);
 }
 
+/** Samples are shares of all the time of their thread, ops of that of all ops. */
 const shareOf = (row: Row, rows: readonly Row[], measure: Measure) =>
-  (100 * Number(row[measure] ?? 0)) / (wholeOf(rows, measure) || 1);
+  Number(row.self_percent ?? (100 * Number(row[measure] ?? 0)) / (wholeOf(rows, measure) || 1));
 
 /** The share of a row, and of what: `32 % of the 12 ms that devices work`. */
 function sayShare(row: Row, all: readonly Row[], measure: Measure): string {
-  return `${percent(shareOf(row, all, measure))} of the ${duration(wholeOf(all, measure) / 1e3)} ${IN_WORDS[measure]}`;
+  const share = shareOf(row, all, measure);
+  const whole = row.self_percent ? (100 * Number(row[measure])) / share : wholeOf(all, measure);
+  return `${percent(share)} of the ${duration(whole / 1e3)} ${IN_WORDS[measure]}`;
 }
 
 /** The largest share, and where; empty where nothing ran. */
@@ -150,6 +169,7 @@ function bar(row: Row, index: number, measure: Measure, by: "shape" | "line", sh
     ms: Number(row[measure]) / 1e3,
     percent: share,
     colour: CATEGORY_COLOUR[categoryOf(name, onDevice ? "device" : "host")],
-    href: findInTimeline(String(row.call_site ?? row.name)),
+    // Samples are named by function, and calls by their line.
+    href: findInTimeline(String(row.call_site ?? row.name).replace(measure === "self_us" ? /^.*: / : "", "")),
   };
 }

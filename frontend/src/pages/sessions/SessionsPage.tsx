@@ -19,7 +19,6 @@ import { TableCard } from "../shared/sections";
 import { FigureOverSessions } from "./FigureOverSessions";
 
 const COLUMNS = ["Session", "Limited by", "Step", "Steps", "Cause", "Do first", "Framework", "Recorded"] as const;
-const NUMBERS: readonly string[] = ["Step"];
 
 export default function SessionsPage() {
   const [text, setText] = useState("");
@@ -61,9 +60,7 @@ export default function SessionsPage() {
                 <span class="offscreen">Compare</span>
               </th>
               {COLUMNS.map((name) => (
-                <th key={name} class={NUMBERS.includes(name) ? "number" : ""}>
-                  {name}
-                </th>
+                <th class={name === "Step" ? "number" : ""}>{name}</th>
               ))}
             </tr>
           </thead>
@@ -89,11 +86,9 @@ function Compare({ ticked }: { ticked: readonly string[] }) {
   const [before, after, ...more] = ticked;
   if (!before || !after) return <span class="muted">Tick two or more to compare them</span>;
   const pair = { session: after, with: before, host: null, steps: null, withSteps: null };
+  const href = more.length ? linkTo("sessions", { compared: ticked.join(",") }) : linkTo("overview", pair);
   return (
-    <a
-      class="button accent"
-      href={more.length ? linkTo("sessions", { compared: ticked.join(",") }) : linkTo("overview", pair)}
-    >
+    <a class="button accent" href={href}>
       {more.length ? `Compare the ${ticked.length}` : "Compare the two"}
     </a>
   );
@@ -128,23 +123,23 @@ function SessionRow({ info, isTicked, onTick }: { info: SessionInfo; isTicked: b
   const hosts = glance?.hosts ?? placesText(info.hosts);
   return (
     <tr ref={row} class={isTicked ? "ticked" : ""} data-session={info.id}>
-      <td>
+      <td style="grid-area: tick">
         <input type="checkbox" aria-label={`Compare ${title}`} checked={isTicked} onChange={onTick} />
       </td>
-      <td class="sessions-name">
+      <td class="sessions-name" style="grid-area: name">
         <a href={linkTo("overview", { session: info.id, host: null, steps: null, with: null, withSteps: null })}>
           <LongName text={nameOf(info)} whole={title} />
         </a>
         <WordsLine words={wordsOf(info.id)} />
       </td>
       {glance?.problem ? (
-        <td colSpan={5} class="muted cut" title={glance.problem}>
+        <td colSpan={5} style="grid-area: first" class="muted cut" title={glance.problem}>
           {glance.problem}
         </td>
       ) : glance ? (
         <Known glance={glance} />
       ) : (
-        <td colSpan={5} class="muted">
+        <td colSpan={5} style="grid-area: first" class="muted">
           {awaited.value.has(info.id) ? "is being read" : "open it to read it"}
         </td>
       )}
@@ -164,12 +159,16 @@ function Known({ glance }: { glance: Glance }) {
   const { cause, cause_percent: share, long_step_ms: long, advice } = glance;
   return (
     <>
-      <td class="wraps">{termText(glance.limit)}</td>
-      <td class="number">{glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}</td>
+      <td class="wraps" style="grid-area: limit">
+        {termText(glance.limit)}
+      </td>
+      <td class="number" style="grid-area: step">
+        {glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}
+      </td>
       <td>
         <Sparkline times={glance.steps_ms} />
       </td>
-      <td>
+      <td style="grid-area: cause">
         {cause && (
           <>
             <span class="oneline">
@@ -180,7 +179,7 @@ function Known({ glance }: { glance: Glance }) {
           </>
         )}
       </td>
-      <td class="wraps" title={advice?.replaceAll("`", "")}>
+      <td class="sessions-first wraps" style="grid-area: first" title={advice?.replaceAll("`", "")}>
         <span>{advice?.replaceAll("`", "")}</span>
       </td>
     </>

@@ -18,7 +18,7 @@ import numpy as np
 
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
-from stepscope.analysis.steps.find_steps import observed_time
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.steps.stack_samples import sampled_frames
 from stepscope.analysis.trace.grouping import nested_on
@@ -44,6 +44,7 @@ class Statement:
         file, line: where it is; called: the function that it calls, as it names it, empty if it calls none for long.
         share: the share of the function's time that it holds: above 0.5 to 1, of known work in its Python also less.
         loop, is_same, carries: of the loop around it, see SampledStatement.
+        is_of_steps: that loop is the one over steps, whose rounds are the job.
     """
 
     file: str
@@ -53,6 +54,7 @@ class Statement:
     loop: int = 0
     is_same: bool = False
     carries: str = ""
+    is_of_steps: bool = False
 
     @property
     def place(self) -> str:
@@ -89,8 +91,8 @@ def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans)
     held: dict[tuple[str, int], dict[str, int]] = {}
     first: dict[tuple[str, int], int] = {}
     for type_ in chosen:
-        if not is_of_user(told[type_].said.frame):
-            continue  # code that a library made of the program's
+        if not is_of_user(told[type_].said.frame) or _holds_loop_over_steps(trace, told[type_]):
+            continue  # code that a library made of the program's, or a call of the whole job
         said, ps = told[type_].said, (told[type_].shown & whole).total
         calls = held.setdefault((said.frame, said.line), {})
         calls[said.called] = calls.get(said.called, 0) + ps
@@ -110,7 +112,23 @@ def main_statement(trace: HostTrace, line: int, frame: str | None, spans: Spans)
         body = [each for each in told.values() if each.said[:2] != key and each.said[0] == key[0]]
         rounds = [((each.shown & whole).total, each.said.carries) for each in body if each.said.loop == flow.loop]
         carries = max(rounds, default=(0, ""))[1]
-    return Statement(file or "", key[1], name, share, flow.loop, flow.is_same and is_most, carries)
+    goes_over = {
+        type_: each for type_, each in told.items() if (each.said.frame, each.said.loop) == (key[0], flow.loop)
+    }
+    of_steps = bool(flow.loop) and _covers_steps(trace, reduce(or_, [each.shown for each in goes_over.values()]))
+    return Statement(file or "", key[1], name, share, flow.loop, flow.is_same and is_most, carries, of_steps)
+
+
+def _holds_loop_over_steps(trace: HostTrace, shown: _Shown) -> bool:
+    """Whether a statement that is in no loop runs on from step to step: it calls what has the loop over steps."""
+    return shown.said.to is not None and not shown.said.loop and _covers_steps(trace, shown.shown)
+
+
+def _covers_steps(trace: HostTrace, spans: Spans) -> bool:
+    """Whether most steps begin within some time that the step before ends in."""
+    steps = whole_steps(trace)
+    begins = distinct(steps.start_ps)[1:]
+    return bool(len(begins)) and float((spans.overlap_ps(begins - 1, begins + 1) > 0).mean()) > _MOST_OF
 
 
 def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | None:
@@ -337,4 +355,44 @@ def statements_of_loop(trace: HostTrace, line: int) -> list[StatementTime]:
         inside = f"{below_packages(file)}:{at} {name}" if file and not is_of_user(frame) else ""
         statement = Statement(place_of(said.frame)[1] or "", said.line, said.called, 1.0)
         found.append(StatementTime(int(outer[shown][0]), statement, inside, spans, certain, times[shown]))
+    return found
+
+
+@dataclass(frozen=True)
+class LineTime:
+    """A line of the program that samples of a thread show.
+
+    Attributes:
+        file, line, function: where it is.
+        spans: when it runs, with all that it calls, in the observed time.
+        own: the part of that in which no other line of the program runs inside it.
+    """
+
+    file: str
+    line: int
+    function: str
+    spans: Spans
+    own: Spans
+
+
+def lines_of_thread(trace: HostTrace, line: int) -> list[LineTime]:
+    """The lines of the program that samples of a thread show, in no order."""
+    seen, nothing = observed_time(trace), Spans.union(np.empty(0, np.int64), np.empty(0, np.int64))
+    own: dict[tuple[str, int], Spans] = {}
+    for each in statements_of_loop(trace, line):
+        key = each.statement.file, each.statement.line
+        own[key] = own.get(key, nothing) | each.spans
+    around: dict[tuple[str, int], list[_Shown]] = {}
+    for said in _shown_statements(trace, line).values():
+        file = place_of(said.said.frame)[1] if is_of_user(said.said.frame) else None
+        if file:
+            around.setdefault((file, said.said.line), []).append(said)
+    found = []
+    for (file, at), shown in around.items():
+        # A comprehension is a function of its own in older Pythons, at the line of the one that a person knows.
+        named = min(shown, key=lambda each: (name_has(each.said.frame, CodeTrait.PART_OF_FUNCTION), each.row))
+        inner = own.get((file, at), nothing)
+        spans = (reduce(or_, [each.shown for each in shown]) & seen) | inner
+        if spans.total:
+            found.append(LineTime(file, at, place_of(named.said.frame)[0], spans, inner))
     return found

@@ -278,6 +278,7 @@ def _say_most(context: Context) -> str:
     share, where = account.percent(culprit.ps, row.cause), culprit.statement
     # The loop of a function that is called within a step is none over steps.
     goes_round = where is not None and bool(where.loop) and not where.carries and culprit.calls is not None
+    goes_round = goes_round and where is not None and not where.is_of_steps
     if share < 100.0 * (_MOST_OF if goes_round else _NEARLY_ALL):
         return ""
     said = f"`{culprit_name(culprit)}` is {share:.0f} % of the step"

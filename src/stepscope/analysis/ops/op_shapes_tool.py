@@ -1,5 +1,5 @@
 """The ops of the host by name and shapes of their inputs, with their time on the host and on the devices, and by the
-line of the program that they were called from.
+line of the program that they were called from; functions and lines of the program with the time of the loop's thread.
 
 Total time includes nested ops, self time does not. The device time of an op is that of the work launched inside it; its
 device self time is that of the work it launches itself. Device times sum over streams. An op that calls itself counts
@@ -7,7 +7,7 @@ inside itself, so total times of such ops exceed the elapsed time.
 
 Shapes are recorded with `torch.profiler.profile(record_shapes=True)`, lines with `with_stack=True`.  Where no calls of
 Python were recorded, the lines are those that compiled programs and graphs were traced at, or that samples of the
-loop's stack show while an op runs.
+loop's stack show while an op runs.  Functions and lines of the program need calls of Python or such samples.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from stepscope import kernels
 from stepscope.analysis.account.innermost import cut_by_events
 from stepscope.analysis.account.sampled_time import sampled_time_of
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.ops import program_time
+from stepscope.analysis.ops.program_time import ProgramTime
 from stepscope.analysis.steps.own_tracers import events_of_thread
 from stepscope.analysis.trace import remedies
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
@@ -119,6 +121,7 @@ class OpShapesOfHost:
     sites: Counted
     host_ps: int
     device_ps: int
+    program: ProgramTime
 
 
 RELATIONS = {"shapes": SHAPES, "sites": SITES}
@@ -132,12 +135,17 @@ class OpShapesReport(Report):
 
     rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, lambda report: _empty(report.recorder))
     call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
-    lines: Table = as_table("Lines of the program", LINE_FIELDS, _NO_LINES)
+    lines: Table = as_table("Ops of each line of the program", LINE_FIELDS, _NO_LINES)
+    statements: Table = as_table(
+        "Lines of the program", program_time.LINE_FIELDS, "the stack of the loop's thread was not sampled"
+    )
+    functions: Table = as_table("Functions of the program", program_time.FUNCTION_FIELDS, _NO_LINES)
 
     def lacks(self) -> tuple[str, ...]:
         """Lines or shapes, where none was recorded."""
         has_shapes = any(row["input_shapes"] for row in self.rows)
-        return (*(() if has_shapes else ("shape",)), *(() if self.lines else ("line",)))
+        has_lines = self.lines or self.statements or self.functions
+        return (*(() if has_shapes else ("shape",)), *(() if has_lines else ("line",)))
 
 
 def _shapes_by_side(report: OpShapesReport) -> Iterator[dict[str, Cell]]:
@@ -194,7 +202,7 @@ def partial(trace: HostTrace) -> OpShapesOfHost:
         {"name": (name, text), "call_site": (sites, lambda at: site_text(site(at)) if at >= 0 else "")}, measures
     )
     whole = int(measures["host_self_ps"].sum()), int(attribute(trace).time_ps.sum())
-    return OpShapesOfHost(origin_of(trace), shapes, by_site, *whole)
+    return OpShapesOfHost(origin_of(trace), shapes, by_site, *whole, program_time.program_time(trace))
 
 
 def _tell_apart(trace: HostTrace, rows: I64, time_ps: I64) -> I64:
@@ -282,11 +290,14 @@ def merge(partials: Sequence[OpShapesOfHost]) -> OpShapesReport:
         **{f"{name[:-3]}_us": round_us(ps) for name, ps in outside.items()},
         "percent": percent(outside[shared_out], device or host),
     }
+    statements, functions = program_time.tables_of([part.program for part in partials])
     return OpShapesReport(
         **header([part.origin for part in partials], _warnings(partials, shapes, sites)),
         rows=table(SHAPE_FIELDS, shapes),
         call_sites=table(SITE_FIELDS, sites) if placed else (),
         lines=(*table(LINE_FIELDS, lines), *([rest] if len(lines) and max(outside.values()) > 0 else [])),
+        statements=statements,
+        functions=functions,
     )
 
 

@@ -242,7 +242,9 @@ def _single_ops(context: Context, starts: float, part: float, unfused: float = 0
         whole = min(part + _dispatching_python_ms(context), context.cause_ms("launch", "python"))
         gain = _start_once(context, max(whole, part), part / starts)
     starting = context.percent(context.cause_ms("launch", "python"))
-    merged = f"; {context.percent(unfused):.0f} % computes in programs of one op, other than products"
+    how = f", which takes {context.percent(part):.1f} % of its time"
+    if unfused:  # what computes runs beside the Python whose share is said
+        how = f"; for {context.percent(unfused):.0f} % of its time programs of one op compute, other than products"
     return Finding(
         gain=gain,
         part_ms=part + unfused,
@@ -251,8 +253,7 @@ def _single_ops(context: Context, starts: float, part: float, unfused: float = 0
         id="eager.ops",
         kind="eager_dispatch",
         title="Compile the step instead of running it op by op",
-        evidence=f"each step starts {starts:.0f} ops and programs one by one, which takes"
-        f" {context.percent(part):.1f} % of its time{merged if unfused else ''}",
+        evidence=f"each step starts {starts:.0f} ops and programs one by one{how}",
         unknown="it does not show which ops a compiler merges",
         parts=("starts",),
         actions=actions_for(context.framework, WORDS_OF_CLASS["eager_dispatch"].actions),
@@ -267,7 +268,12 @@ def _name_loop(context: Context, advice: Advice) -> Advice:
     batches, whose rounds cannot be done at once then."""
     said = advice.culprit.statement if advice.culprit is not None else None
     is_small = advice.kind == "small_batch"
-    if said is None or not said.loop or (advice.kind != "eager_dispatch" and not (is_small and said.carries)):
+    if (
+        said is None
+        or not said.loop
+        or said.is_of_steps
+        or (advice.kind != "eager_dispatch" and not (is_small and said.carries))
+    ):
         return advice
     loop = f"the loop in line {said.loop} of {said.file}"
     how = f"replace {loop} by ops for all its rounds at once"

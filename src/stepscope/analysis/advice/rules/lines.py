@@ -236,7 +236,7 @@ def _describe(context: Context, line: LineFacts) -> str:
     if line.statement is not None and not line.inside:
         said += f", {line.statement.describe()}"
     elif line.parts:
-        said += f", the most of it at {' and '.join(_describe_part(part) for part, _ in line.parts[:2])}"
+        said += f"; of its time {', '.join(_describe_part(part) for part, _ in line.parts[:2])}"
     held = context.pace.processors
     if held is not None and context.share_of_processors(line.key):
         said += f"; other work runs beside it, but {held.describe()}"
@@ -248,9 +248,9 @@ def _describe(context: Context, line: LineFacts) -> str:
 
 
 def _describe_part(part: Statement) -> str:
-    """`train.py:72 (self.rng.choice, 44 %)`."""
-    called = f"{part.called}, " if part.called else ""
-    return f"{part.place} ({called}{100 * part.share:.0f} %)"
+    """`44 % is train.py:72 (self.rng.choice)`."""
+    called = f" ({part.called})" if part.called else ""
+    return f"{100 * part.share:.0f} % is {part.place}{called}"
 
 
 def _share_of(context: Context, line: LineFacts) -> str:
@@ -263,7 +263,8 @@ def _share_of(context: Context, line: LineFacts) -> str:
     percent = percent_of_account(context, line) or 0.0
     if percent > (0.0 if is_long else 2 * share):
         return f"{percent:.1f} % of {account.each_step}"
-    return f"{share:.1f} % of {'the average step' if is_long else 'each step'}"  # as a function's time is
+    whole = "the average step" if is_long else "each step"  # as a function's time is
+    return f"{share:.1f} % of {whole}{' without contention' if account.is_busy else ''}"
 
 
 def percent_of_account(context: Context, line: LineFacts) -> float | None:
@@ -335,7 +336,7 @@ def _act_on_copies(context: Context, kind: str) -> tuple[str, ...]:
 def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
     """What to do about a loop of Python that a function spends its time in, whose rounds do not need each other."""
     said = line.statement
-    if said is None or not said.loop or said.carries or line.share("python", "input") < _MOST_OF:
+    if said is None or not said.loop or said.is_of_steps or said.carries or line.share("python", "input") < _MOST_OF:
         return ()
     loop = f"the loop in line {said.loop} of {line.name}"
     if said.called and not hasattr(

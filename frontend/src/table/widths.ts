@@ -47,7 +47,7 @@ export function wishes(
     const body = widest(data, field, formats[index] as (value: Cell) => string, measure);
     const all = Math.ceil(Math.max(head, body) + PADDING);
     if (field.kind !== "str") return { tight: all, least: all, most: all };
-    const isName = field.role === "name";
+    const isName = index === 0 || field.role === "name";
     const upTo = (signs: number) => Math.ceil(Math.max(head, Math.min(body, usual * signs)) + PADDING + SPARE);
     return {
       tight: upTo(isName ? TIGHT_NAME : TIGHT_TEXT),

@@ -10,6 +10,7 @@ import datetime
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -58,7 +59,7 @@ def render_sheet(profile: LoadedProfile, version: str, now: datetime.datetime, p
         InputError: no host of the session can be read.
     """
     overview = cast("OverviewReport", profile.overview())
-    title = f"{profile.run}: {overview.verdict.name.replace('_', ' ')}"
+    title = f"{_name(profile)}: {overview.verdict.name.replace('_', ' ')}"
     made = [
         f"Made by Stepscope {version} on {now:%Y-%m-%d %H:%M} from {place}.",
         f"More: stepscope open {place}",
@@ -71,6 +72,13 @@ def render_sheet(profile: LoadedProfile, version: str, now: datetime.datetime, p
         f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n'
         f"{_scripts(_data(profile, overview, made))}</body></html>\n"
     )
+
+
+def _name(profile: LoadedProfile) -> str:
+    """The session's name; before one that is a time stands the folder of its logdir, which says of what it is."""
+    parts = PurePath(profile.tell_apart().path).parts
+    is_time = not profile.run.strip("0123456789_") and parts[-3:] == ("plugins", "profile", profile.run)
+    return f"{parts[-4]}/{profile.run}" if is_time and len(parts) > 3 else profile.run
 
 
 # -- the page's parts and their data -------------------------------------------------------------------------------
@@ -87,7 +95,7 @@ def _scripts(data: Mapping[str, Any]) -> str:
 
 def _data(profile: LoadedProfile, overview: OverviewReport, made: list[str]) -> dict[str, Any]:
     return {
-        "run": profile.run,
+        "run": _name(profile),
         "facts": _facts(profile, overview),
         "made": made,
         "hosts": [{"name": host, "file": ""} for host in profile.hosts],
@@ -118,7 +126,7 @@ def _facts(profile: LoadedProfile, overview: OverviewReport) -> str:
 
 
 def _head(profile: LoadedProfile, overview: OverviewReport) -> Iterator[str]:
-    yield _tag("h1", profile.run)
+    yield _tag("h1", _name(profile))
     yield _tag("p", _facts(profile, overview))
     yield _tag("h2", overview.verdict.sentence)
     yield from (_tag("p", warning) for warning in overview.warnings)

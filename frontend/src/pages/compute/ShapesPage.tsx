@@ -117,7 +117,7 @@ function restText(rest: Row, rows: readonly Row[], placeless: readonly Row[], me
 
 const TEXTS = { input_shapes: shapesText, call_site: shortPath };
 const OF_DEVICES = ["device_total_us", "device_self_us", "avg_device_us"];
-const IN_DETAILS = ["input_types", "host_total_us", "device_total_us"];
+const IN_DETAILS = ["input_types", "self_percent", "host_total_us", "device_total_us"];
 
 /** Less used columns are in the row's details; without devices their columns are zeros. */
 function usual(table: TableSection): string[] {

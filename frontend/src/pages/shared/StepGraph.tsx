@@ -30,7 +30,7 @@ export function StepGraph({ steps, median_ms, long_ms, height = 260 }: StepGraph
   const columns = useMemo(() => toColumns(steps, long_ms), [steps, long_ms]);
   const odd = columns.filter((column) => column.outlier).length;
   return (
-    <div class="step-graph">
+    <div class="step-graph above-l">
       <ColumnGraph
         label={`Time of ${steps.length} steps by what they wait for`}
         columns={columns}

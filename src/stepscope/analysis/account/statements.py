@@ -125,10 +125,10 @@ def _holds_loop_over_steps(trace: HostTrace, shown: _Shown) -> bool:
 
 
 def _covers_steps(trace: HostTrace, spans: Spans) -> bool:
-    """Whether most steps begin within some time that the step before ends in."""
+    """Whether some time goes on where most steps end and the next begin."""
     steps = whole_steps(trace)
     begins = distinct(steps.start_ps)[1:]
-    return bool(len(begins)) and float((spans.overlap_ps(begins - 1, begins + 1) > 0).mean()) > _MOST_OF
+    return bool(len(begins)) and float((spans.overlap_ps(begins - 1, begins + 1) == 2).mean()) > _MOST_OF
 
 
 def reaches(trace: HostTrace, line: int, frame: str, wanted: Spans) -> bool | None:

@@ -135,7 +135,7 @@ class OpShapesReport(Report):
 
     rows: Table = as_table("Ops by shape of their inputs", SHAPE_FIELDS, lambda report: _empty(report.recorder))
     call_sites: Table = as_table("Ops by line of the program", SITE_FIELDS, _NO_LINES)
-    lines: Table = as_table("Ops of each line of the program", LINE_FIELDS, _NO_LINES)
+    lines: Table = as_table("Time of ops by line", LINE_FIELDS, _NO_LINES)
     statements: Table = as_table(
         "Lines of the program", program_time.LINE_FIELDS, "the stack of the loop's thread was not sampled"
     )

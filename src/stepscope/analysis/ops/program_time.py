@@ -27,14 +27,14 @@ FUNCTION_FIELDS: tuple[Field, ...] = (
         "text",
         "the function of the program, and the line that defines it",
         role=Role.SOURCE,
-        label="function",
+        label="Function",
     ),
     Field("total_us", "us", "time of the loop's thread in the function, with all that it calls"),
     Field("total_percent", "percent", f"share {_OF_LOOP}"),
 )
 LINE_FIELDS: tuple[Field, ...] = (
     Field(
-        "call_site", "text", "the line of the program, and the function that it is in", role=Role.SOURCE, label="line"
+        "call_site", "text", "the line of the program, and the function that it is in", role=Role.SOURCE, label="Line"
     ),
     Field(
         "self_us",

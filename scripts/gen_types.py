@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import json
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -94,13 +95,9 @@ def colours() -> str:
     causes = {
         cause: {"colour": colour, "isWait": is_wait} for cause, (colour, is_wait) in palette.CAUSE_COLOURS.items()
     }
-    kinds: dict[str, str] = {}  # by category, with spaces between them
-    for kind, category in palette.KIND_CATEGORIES.items():
-        kinds[category] = f"{kinds[category]} {kind}" if category in kinds else kind
     tables: dict[str, Mapping[str, object]] = {
         "CATEGORY_COLOUR": palette.CATEGORY_COLOURS,
         "CATEGORY_LABEL": palette.CATEGORY_LABELS,
-        "KINDS": kinds,
         "MEMORY_COLOUR": palette.MEMORY_COLOURS,
         "CAUSE_COLOUR": causes,
     }
@@ -108,7 +105,14 @@ def colours() -> str:
     for name, table in tables.items():
         lines += [f"export const {name} = {{", *(f"  {key}: {_literal(value)}," for key, value in table.items())]
         lines += ["} as const;"]
-    return "\n".join(lines) + "\n"
+    by_category: dict[str, list[str]] = {}
+    for kind, category in palette.KIND_CATEGORIES.items():
+        by_category.setdefault(category, []).append(kind)
+    lines += ["export const KINDS = ["]
+    for category, kinds in by_category.items():
+        texts = textwrap.wrap(" ".join(kinds), 90)  # a line of the page has at most 120 letters
+        lines += [f'  ["{category}", "{text}"],' for text in texts]
+    return "\n".join([*lines, "] as const;"]) + "\n"
 
 
 def _literal(value: object) -> str:

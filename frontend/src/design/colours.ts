@@ -8,8 +8,8 @@ export const CATEGORY_COLOUR: Readonly<Record<Category, string>> = declared.CATE
 export const CATEGORY_LABEL: Readonly<Record<Category, string>> = declared.CATEGORY_LABEL;
 /** The category of each kind of event, for the timeline. */
 export const KIND_CATEGORY: Readonly<Record<string, Category>> = Object.fromEntries(
-  Object.entries(declared.KINDS).flatMap(([category, kinds]) => kinds.split(" ").map((kind) => [kind, category])),
-) as Record<string, Category>;
+  declared.KINDS.flatMap(([category, kinds]) => kinds.split(" ").map((kind) => [kind, category])),
+);
 /** The colours of the causes in the account of a step; those of waits are drawn lighter. */
 export const CAUSE_COLOUR: Readonly<Record<string, { readonly colour: string; readonly isWait: boolean }>> =
   declared.CAUSE_COLOUR;

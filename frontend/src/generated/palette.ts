@@ -21,18 +21,6 @@ export const CATEGORY_LABEL = {
   device_compute: "Device compute",
   other: "Other",
 } as const;
-export const KINDS = {
-  host_compute: "op executor function_run eager_execute traced_function backward",
-  input: "input_wait iterator input_handover input_callback infeed",
-  device_to_device:
-    "copy_host_to_device_call copy_host_to_device copy_device_to_host copy_device_to_device copy_peer copy_host_to_host copy_other memset",
-  kernel_launch: "runtime_call",
-  compilation: "compile",
-  output: "checkpoint outfeed sync",
-  device_collectives: "collective_call collective",
-  device_compute: "kernel device_op graph_launch module",
-  other: "overhead allocation deallocation",
-} as const;
 export const MEMORY_COLOUR = {
   parameters: "#2f65ed",
   gradients: "#ad4896",
@@ -59,3 +47,15 @@ export const CAUSE_COLOUR = {
   contention: { colour: "#185400", isWait: false },
   unknown: { colour: "#908c85", isWait: true },
 } as const;
+export const KINDS = [
+  ["host_compute", "op executor function_run eager_execute traced_function backward"],
+  ["input", "input_wait iterator input_handover input_callback infeed"],
+  ["device_to_device", "copy_host_to_device_call copy_host_to_device copy_device_to_host copy_device_to_device"],
+  ["device_to_device", "copy_peer copy_host_to_host copy_other memset"],
+  ["kernel_launch", "runtime_call"],
+  ["compilation", "compile"],
+  ["output", "checkpoint outfeed sync"],
+  ["device_collectives", "collective_call collective"],
+  ["device_compute", "kernel device_op graph_launch module"],
+  ["other", "overhead allocation deallocation"],
+] as const;

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stepscope.capture.kept_arrays import find_empty, find_ignored, find_padded
+from stepscope.capture.kept_arrays import (
+    KeptArrays,
+    describe_zero_gradients,
+    find_empty,
+    find_ignored,
+    find_padded,
+    find_zero_gradients,
+)
 
 KIND = "float32", (600, 500)
 
@@ -75,3 +82,27 @@ def test_batches_that_are_filled_up() -> None:
     assert find_padded({kind: [tokens.flip(1).contiguous()]}) == {"padded:0": "4,100\t40\t25"}  # at their starts
     assert find_padded({kind: [tokens, whole]}) == find_padded({kind: [types]}) == {}
     assert find_padded({("int64", (2, 100)): [tokens[:2]]}) == {}
+
+
+def test_gradients_that_are_zeros_beside_others() -> None:
+    torch = pytest.importorskip("torch")
+    frozen, late, trained, plain = (torch.nn.Parameter(torch.ones(40, 50)) for _ in range(4))
+    frozen.grad, trained.grad = -0.0 * torch.ones(40, 50), torch.ones(40, 50)
+    late.grad = torch.zeros(40, 50)
+    late.grad[39, 49] = 1.0  # not among the numbers that are read first
+    kind, other = ("float32", (40, 50)), ("float32", (4,))
+
+    found = find_zero_gradients({kind: [frozen, late, trained, plain, object()]})
+    assert describe_zero_gradients(found) == {"zero_gradient:0": "40,50\t1"}
+    assert find_zero_gradients({kind: [frozen, plain]}) == {}  # all gradients have been reset
+    assert find_zero_gradients({other: [torch.zeros(4)], kind: [trained]}) == {}
+
+
+def test_a_gradient_that_is_zeros_for_one_step_is_left_out() -> None:
+    torch = pytest.importorskip("torch")
+    frozen, at_times, trained = (torch.nn.Parameter(torch.ones(7)) for _ in range(3))
+    frozen.grad, at_times.grad, trained.grad = torch.zeros(7), torch.zeros(7), torch.ones(7)
+    arrays = KeptArrays()
+    at_times.grad.add_(1.0)
+
+    assert arrays.held["zero_gradient:0"] == "7\t1"

@@ -10,8 +10,9 @@ No reference to an array outlasts the look, not even a weak one, which some func
 
 Of large matrices a part of their memory is read when a capture starts and lists them: a product goes over one that is
 nearly empty as if it were not.  It is read once more after some steps: a matrix that stays can be kept sparse, and a
-batch that is made anew in each step cannot.  Labels, of which a loss may ignore most, are read once.  Arrays on devices
-are left alone: reading them would make the program wait.
+batch that is made anew in each step cannot.  Labels, of which a loss may ignore most, are read once.  So are gradients
+of parameters: those that are all zeros are read again, too, as a step may leave out a part by chance.  Arrays on
+devices are left alone: reading them would make the program wait.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import gc
 import os
 import struct
 import sys
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import chain, islice, takewhile
@@ -201,7 +202,8 @@ class KeptArrays:
     """Counts the arrays of a program at the start, during and at the end of a capture.
 
     Attributes:
-        held: what `find_empty` says of those that stay, and `find_ignored` and `find_padded` of those at the start.
+        held: what `find_empty` says of those that stay, `find_ignored` and `find_padded` of those at the start, and
+            `find_zero_gradients` of both.
     """
 
     def __init__(self) -> None:
@@ -215,6 +217,7 @@ class KeptArrays:
             self._empty = find_empty(groups)
             self._held = find_ignored(groups) | find_padded(groups)
             self._same = find_same(groups)
+            self._zero = find_zero_gradients(groups)
         groups.clear()
         self._was_read = False
         self._seen: dict[str, StatValue] = {}
@@ -227,22 +230,27 @@ class KeptArrays:
             self._leave_out_changed()
         empty = {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)}
         same = {f"{SAME}{number}": each.text for number, each in enumerate(self._same)}
-        return empty | same | self._held
+        return empty | same | describe_zero_gradients(self._zero) | self._held
 
     def _leave_out_changed(self) -> None:
-        """Leaves out what holds something else by now, and shapes of which there are other arrays."""
+        """Leaves out what holds something else by now, shapes of which there are other arrays, and gradients that are
+        no longer zero."""
         self._empty = [each for each in self._empty if each.is_as_before()]
+        groups = self._group(self._list_all()) if self._same or self._zero else {}
         if self._same:
-            groups = self._group(self._list_all())
             beside = shapes_of_numpy(frames_of_program())
             now = defaultdict[tuple[int, ...], set[int]](set)
             for (_, shape), arrays in groups.items():
                 now[shape].update(map(id, arrays))
-            groups.clear()
             self._same = [
                 each for each in self._same
                 if each.is_as_before() and now[each.shape] == each.arrays and each.shape not in beside
             ]  # fmt: skip
+        if self._zero:
+            with unseen():
+                still = find_zero_gradients(groups)
+            self._zero = {number: shape for number, shape in self._zero.items() if still.get(number) == shape}
+        groups.clear()
         self._was_read = True
 
     def look(self) -> None:
@@ -320,7 +328,7 @@ def _count_agings() -> int:
 # ---- what arrays hold: matrices that are nearly empty, labels that a loss ignores, rows that are filled up -----------
 
 # Before the number of a kind of arrays in the facts of a capture.
-EMPTY, IGNORED, PADDED, SAME = "empty:", "ignored:", "padded:", "same:"
+EMPTY, IGNORED, PADDED, SAME, ZERO = "empty:", "ignored:", "padded:", "same:", "zero_gradient:"
 _LARGE_MATRIX = 1 << 18  # bytes: a product with less takes no time worth a change
 _MOST_READ = 20  # arrays that are read: 1 ms each, while the program waits
 _NEARLY_EMPTY = 50  # of 1000 numbers: with more, a dense product is about as fast
@@ -333,6 +341,9 @@ _NUMBER_CODES = {"int32": "i", "int64": "q"}
 _FEWEST_ROWS, _SHORTEST_ROW = 4, 16  # of a batch: of fewer or shorter ones, to end alike is chance
 _OF_A_BATCH = 8  # arrays of one shape that are read: a batch has masks and labels, too, and the next one may be there
 _LARGEST_BATCH = 1 << 20  # bytes, all of which are read: 8 ms
+_MOST_GRADIENTS = 2000  # that are read: 20 us each where the first numbers are not zero
+_FIRST, _MOST_OF_ZEROS = 4096, 1 << 24  # bytes of each that are read first, and in all of those that begin with zeros
+_ZEROS = b"\x00\x80"  # bytes of 0 and -0; numbers of other such bytes are below 1e-37
 _WIDTHS = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 
 
@@ -480,6 +491,48 @@ def find_padded(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> 
     filled = {sides: each for sides, each in found.items() if each[0] < int(sides.rpartition(",")[2])}
     texts = (f"{sides}\t{longest}\t{mean:.0f}" for sides, (longest, mean) in filled.items())
     return {f"{PADDED}{number}": text for number, text in enumerate(texts)}
+
+
+def find_zero_gradients(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> dict[int, tuple[int, ...]]:
+    """The shapes of tensors whose gradients are all zeros, by the number of each; none where no gradient has others, as
+    after all have been reset.
+
+    Args:
+        groups: arrays by their type and shape.
+    """
+    found, has_others = dict[int, tuple[int, ...]](), False
+    gradients, bytes_left = _MOST_GRADIENTS, _MOST_OF_ZEROS
+    for (type_, shape), arrays in groups.items():
+        size = prod(shape) * _WIDTHS.get(type_, 0)
+        for each in arrays if size else ():
+            start = _start_of_gradient(each, size) if gradients > 0 else 0
+            if not start:
+                continue
+            gradients -= 1
+            first = _read_memory([start], min(size, _FIRST))
+            if first.strip(_ZEROS):
+                has_others = True
+            elif first and size <= bytes_left:
+                bytes_left -= size
+                content = _read_memory([start], size)
+                if len(content) == size and not content.strip(_ZEROS):
+                    found[id(each)] = shape
+    return found if has_others else {}
+
+
+def describe_zero_gradients(shapes: Mapping[int, tuple[int, ...]]) -> dict[str, str]:
+    """`sides, how many`, by tabs, of each shape."""
+    count = Counter(shapes.values())
+    texts = (f"{','.join(map(str, shape))}\t{number}" for shape, number in count.items())
+    return {f"{ZERO}{number}": text for number, text in enumerate(texts)}
+
+
+def _start_of_gradient(array: Any, size: int) -> int:
+    """Where the numbers of the gradient of a tensor begin that a program trains; 0 where there is none."""
+    with suppress(Exception):  # a subclass may refuse
+        if type(array).__module__.startswith("torch") and array.requires_grad and array.is_leaf:
+            return 0 if array.grad is None else _start_of(array.grad, size)
+    return 0
 
 
 def _lengths_of_rows(array: Any, shape: tuple[int, ...], code: str) -> list[int]:

@@ -70,6 +70,7 @@ FACTORS = Pattern(
     r"|Svd|Qr|SelfAdjointEig(?:V2)?|Eig|Cholesky|MatrixInverse|MatrixDeterminant|LogMatrixDeterminant|MatrixSquareRoot|Lu"
 )
 INVERTS = Pattern(r"(?:linalg_)?inv(?:_ex)?|inverse|MatrixInverse")
+RESETS = Pattern(r"(?:_foreach_)?zero_")
 TRANSFORMS = Pattern(r"_fft_(?:r2c|c2r|c2c)")
 CONVOLVES = Pattern(r"(?:mkldnn_|cudnn_|_)?conv(?:olution|_transpose[123]d|[123]d)")
 DRAWS = Pattern(  # another value each time, or none that is set, or of operands that no recording holds

@@ -15,7 +15,7 @@ from sampling import sampled_thread
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.model import model_of
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.rules.lines import is_model, is_needed, kind_of, percent_of_account
+from stepscope.analysis.advice.rules.lines import actions_of, is_model, is_needed, kind_of, percent_of_account
 from stepscope.analysis.advice.rules.waiting import act_on_input
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of, usual_rows
@@ -134,6 +134,19 @@ def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
 
 
 LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0.0, False)
+
+
+# 160 rounds, each with an op on a whole map of 256 x 256 numbers
+LARGE_ROUNDS: Mapping[str, object] = {"often": [OpShare("aten::exp", 160, 16 * MS)], "often_size": (256, 256)}
+
+
+def test_rounds_that_work_on_large_arrays_are_not_told_to_be_done_at_once() -> None:
+    context = replace(context_of(draw("host main | M0--------M1--------", SORTS)), framework="pytorch")
+    draws = replace(LINE, causes={"host_compute": 90 * MS}, starts=600.0, feeds=True, **LARGE_ROUNDS)  # type: ignore[arg-type]
+
+    (said,) = [each for each in actions_of(context, kind_of(draws), draws) if "round" in each]
+    assert said.startswith("let each round do less: it starts `aten::exp` 80 times on 256 x 256, so that all rounds")
+    assert not is_needed(context, draws)
 
 
 @pytest.mark.parametrize(("file", "percent"), [("a.py", 40.0), ("b.py", None)])
@@ -295,6 +308,9 @@ def test_of_two_programs_with_a_backward_pass_neither_can_be_left_out_where_no_n
         ({"causes": {"compile": 60 * MS, "launch": 40 * MS}}, "recompilation"),
         ({"causes": {"compile": 30 * MS, "launch": 45 * MS, "python": 25 * MS}}, "python_overhead"),
         ({"causes": {"launch": 60 * MS, "python": 40 * MS}, "starts": 600.0}, "eager_dispatch"),
+        ({"causes": {"host_compute": 90 * MS}, "starts": 600.0, **LARGE_ROUNDS}, "redundant_compute"),
+        ({"causes": {"host_compute": 90 * MS}, "starts": 600.0, **LARGE_ROUNDS, "often_size": (16, 16)},
+         "eager_dispatch"),
         ({"causes": {"checkpoint": 90 * MS, "python": 10 * MS}}, "checkpoint_stall"),
         ({"causes": {"python": 60 * MS, "host_compute": 40 * MS}, "starts": 900.0, "fetches": 200.0,
           "fetches_ps": 50 * MS}, "host_sync"),

@@ -185,6 +185,32 @@ def test_gradients_of_sizes_that_no_update_works_on(of_update: str, expected: li
     assert excess_of(picture, _with_sizes(of_update)) == expected
 
 
+@pytest.mark.parametrize(
+    ("facts", "update", "expected"),
+    [
+        ({"zero_gradient:0": "6,4\t1"}, "U---", [("unused_gradients", 5.0)]),
+        ({"zero_gradient:0": "6,4\t1"}, "U-z-", []),
+        ({"zero_gradient:0": "9,9\t1"}, "U---", []),
+        ({"zero_gradient:0": "6,-4\t1", "zero_gradient:1": "1"}, "U---", []),
+    ],
+    ids=["those of one layer", "an op resets them after the update", "of another size", "damaged"],
+)
+def test_gradients_that_are_zeros_when_the_update_reads_them(
+    facts: Mapping[str, str], update: str, expected: list[tuple[str, float]]
+) -> None:
+    picture = f"""
+        host main | M0-------------------
+        host main | f1-n2-oB2-A-B1-A-{update}
+        host main |           g-   d-p-
+    """
+    sorts = _with_sizes("[[[2,6],[6,4]],[[2,6],[6,4]],[]]")
+    sorts = sorts | {"z": Sort(K.OP, "aten::zero_", "", {"Input Dims": "[[6,4]]"})}
+    found = excesses_of(draw(picture, sorts, facts=facts))
+
+    assert [(each.kind, each.ps / MS) for each in found] == expected
+    assert all("they are set to zero before the update" in each.fact for each in found)
+
+
 def _two_parts(of_first: str = "[[6,4],[6,4],[]]") -> Mapping[str, Sort]:
     """A generator `f` and a critic `n`, with an optimizer each."""
 

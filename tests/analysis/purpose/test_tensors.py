@@ -64,6 +64,41 @@ def test_a_product_over_positions_that_are_needed(changed: dict[str, Sort]) -> N
     assert _excess(_HEAD, **_HEAD_SORTS | changed) == []
 
 
+# two convolutions with an activation, of which the middle is cut in two steps, and the way back
+_CUT = """
+    host main | M0----------------------------------------------------
+    host main | c1--r2-d3--s4--t5--e6-B6-B5---B4---B3-B2-B1-----
+    host main |                       y5   z4
+"""
+_CUT_SORTS = {
+    "c": _op("aten::conv2d", "4,3,160,160", "24,3,3,3", "24"),
+    "r": _op("aten::relu", "4,24,160,160"),
+    "d": _op("aten::conv2d", "4,24,160,160", "2,24,3,3", "2"),
+    "s": _op("aten::slice", "4,2,160,160", "", "", "", ""),
+    "t": _op("aten::slice", "4,2,48,160", "", "", "", ""),
+    "e": _op("aten::cross_entropy_loss", "4,2,48,48", "4,48,48", "", "", ""),
+    "y": _op("aten::slice_backward", "4,2,48,48"),
+    "z": _op("aten::slice_backward", "4,2,48,160"),
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({}, [("picked_after", pytest.approx((52 / 160) ** 2))]),
+        ({"d": _op("aten::conv2d", "4,24,160,160", "2,24,81,81", "2")}, []),
+        ({"d": _op("aten::conv2d", "4,24,80,80", "2,24,3,3", "2")}, []),
+        ({"z": _op("aten::slice_backward", "4,2,160,140"), "s": _op("aten::slice", "4,2,160,160")}, []),
+        ({"e": _op("aten::mse_loss", "4,2,160,160", "4,2,160,160")}, []),
+    ],
+    ids=["the middle", "filters reach far", "other sides before", "hardly anything is cut", "all of it is used, too"],
+)
+def test_pictures_of_which_a_part_is_cut_after_convolutions(
+    changed: dict[str, Sort], found: list[tuple[str, float]]
+) -> None:
+    assert [(kind, kept) for kind, _, kept in _excess(_CUT, **_CUT_SORTS | changed)] == found
+
+
 def test_a_recording_of_an_update_alone_has_no_work_of_the_model() -> None:
     trace = _trace(
         """

@@ -84,6 +84,7 @@ _WHOLE = 0.9  # of a function's time: with so much in another it is nested in th
 _SHOWN_OPS = 2  # of one loop: they tell which it is
 _AS_OFTEN = 0.9  # of the calls of the most frequent op: ops of one loop run as often but for its edges
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
+_AT_EDGES = 0.02  # of a function's time: what trains at its edges by its samples; in six recordings at most 0.006
 _COMPUTES = 0.5  # of a line's time, or the step's, without contention; judgement: two such waits had 10 and 14 %
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
 _LARGE = LARGE_SHARE / 100.0  # of the step: less of what may be needed as it is is not said
@@ -93,6 +94,7 @@ _OTHERS = 2  # samples that do not show it: of the loop none but one at an edge 
 _FEWEST_SAMPLES = 4  # outside of training: fewer show a function by accident; 1 to 8 are the same, 16 loses some in two
 _SEVERAL_STEPS = 5  # with fewer, one may well be a fifth of what the loop does; 2 loses one function, 20 is the same
 _MANY = 50  # ops per step: making a batch starts fewer in all recordings with such functions, an update by hand 200
+_SHARED_NUMBERS = 32_768  # from there on PyTorch's pointwise ops run on several threads (at::internal::GRAIN_SIZE)
 _MOST_LINES, _MOST_OPS, _MOST_PARTS = 4, 4, 3  # kept, since each function has to be replayed; not moved
 
 
@@ -205,6 +207,16 @@ class LineFacts:
         calls = sum(op.calls for op in self.ops)
         each_ps = min(self.own_ps / max(self.starts, 1), sum(op.total_ps for op in self.ops) / max(calls, 1))
         return self.starts >= _MANY and (not computes_in_call or each_ps < SHORT_OP_PS)
+
+    @property
+    def is_of_large_arrays(self) -> bool:
+        """Whether what it starts most often works on so many numbers each time, for so long, that several at once would
+        take as long as one after another."""
+        calls = sum(op.calls for op in self.often)
+        each_ps = sum(op.total_ps for op in self.often) / max(calls, 1)
+        return (
+            self.often_size is not None and math.prod(self.often_size) > _SHARED_NUMBERS and each_ps >= SHORT_OP_PS / 2
+        )
 
     def share(self, *causes: str) -> float:
         """The share of its time that some causes have, contention aside."""
@@ -368,7 +380,10 @@ def _begins_training(training: _Training, function: LoopFunction) -> bool:
 
 
 def _is_forward(training: _Training, function: LoopFunction) -> bool:
-    """Whether a function holds forward ops that are trained, and hardly a backward pass or an update."""
+    """Whether a function holds forward ops that are trained, and hardly a backward pass or an update.  Samples blur the
+    edges of a function, so that ops right before or after it seem to start in it, but take none of its time."""
+    if len(function.samples) and function.share_in(training.spans) < _AT_EDGES:
+        return False
     inside = function.certain.overlap_ps(training.start_ps, training.start_ps + 1) > 0
     forward, others = (inside & training.begins & ~training.ends).sum(), (inside & training.ends).sum()
     return bool(forward > 2 * others)

@@ -252,6 +252,8 @@ def _find_unused(trace: HostTrace) -> Excess | None:
         return _find_unused_compiled(trace)
     sizes = f" (of size {', '.join(found.sizes[:3])})" if found.sizes else ""
     known = "no update works on parameters of that size" if found.sizes else "nothing resets them from step to step"
+    if found.is_zeroed:
+        known = "they are set to zero before the update"
     return Excess(
         found.rows, 0.0,
         f"computes gradients of {found.parameters:.0f} parameters{sizes} that no optimizer uses: {known}",
@@ -755,7 +757,7 @@ def _find_in_tensors(kind: str, against: str, trace: HostTrace) -> Excess | None
 
 
 _AGAINST_IN_TENSORS: Mapping[str, str] = {
-    PICKED: "the other rows are used elsewhere",
+    PICKED: "the rest is used elsewhere, or statistics are taken over all of it",
     REPEATED_ROWS: "the rows are changed, as by noise, before the product",
     ORDER: "the first product is used by itself, too",
     EMPTY: "it is made new from time to time",

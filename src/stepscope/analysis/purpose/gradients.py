@@ -19,9 +19,11 @@ from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
 from stepscope.analysis.trace.grouping import enclosing_events, forest
+from stepscope.analysis.trace.program_facts import zero_gradients
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
+from stepscope.vocabulary.computing_ops import RESETS, strip_library
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
@@ -35,19 +37,22 @@ class Unused:
     Attributes:
         rows: rows of events; parameters: how many a step; sizes: of the largest, as recorded, empty where unknown.
         is_dropped: updates work on these parameters at other times, but these gradients begin anew before.
+        is_zeroed: they are set to zero before an update reads them.
     """
 
     rows: I64
     parameters: float
     sizes: tuple[str, ...] = ()
     is_dropped: bool = False
+    is_zeroed: bool = False
 
 
 def unused_gradients(trace: HostTrace) -> Unused | None:
     """Gradients that are computed for parameters, and that no update reads; None where none are, or it is not known.
 
-    Two facts show them.  With recorded sizes: no update has operands of the sizes of a layer's parameters, or none does
-    before their gradients begin anew.  Without: the gradient is never reset, so that each step adds to that of the step
+    Three facts show them.  With recorded sizes: no update has operands of the sizes of a layer's parameters, or none
+    does before their gradients begin anew; or all gradients of that size are zeros between steps, as a capture of our
+    own has read.  Without: the gradient is never reset, so that each step adds to that of the step
     before, while others begin anew; that needs one update a step, as a second optimizer may reset its own elsewhere.
     """
     return trace.derived("unused gradients", _find_unused)
@@ -60,13 +65,15 @@ def _find_unused(trace: HostTrace) -> Unused | None:
     if not passes.adds.any() or not len(updates) or nested:
         return None
     steps, sizes = max(len(whole_steps(trace).number), 1), dict[int, Size]()
-    unused = dropped = np.zeros(len(passes), np.bool_)
+    unused = dropped = zeroed = np.zeros(len(passes), np.bool_)
     if trace.has_stat(stat_names.INPUT_DIMS):
         sizes = dict(zip(np.flatnonzero(passes.adds).tolist(), _added_sizes(trace, passes), strict=True))
-        unused, dropped = _unread(trace, passes, sizes)
+        unused, dropped, zeroed = _unread(trace, passes, sizes)
     if not sizes or not any(sizes.values()):
         never = _never_reset(trace, passes, updates)
         unused = unused if never is None else never
+    is_zeroed = bool(zeroed.any())
+    unused = unused | zeroed
     chosen = unused if unused.any() else dropped
     if not chosen.any():
         return None
@@ -77,7 +84,7 @@ def _find_unused(trace: HostTrace) -> Unused | None:
     last_used[of[used]] = used  # ascending: the last one stays
     removed = chosen | ((np.bincount(of, chosen) > 0)[of] & (np.arange(len(passes)) > last_used[of]))
     texts = dict.fromkeys(str([*sizes[at]]).replace(" ", "") for at in np.flatnonzero(unused).tolist() if at in sizes)
-    return Unused(passes.rows[removed], int(chosen.sum()) / steps, tuple(texts), not unused.any())
+    return Unused(passes.rows[removed], int(chosen.sum()) / steps, tuple(texts), not unused.any(), is_zeroed)
 
 
 # ---- By sizes --------------------------------------------------------------------------------------------------------
@@ -85,21 +92,24 @@ def _find_unused(trace: HostTrace) -> Unused | None:
 _Layer = tuple[Size, ...]  # the sizes of an op's operands behind the first: its parameters
 
 
-def _unread(trace: HostTrace, passes: BackwardPasses, sizes: Mapping[int, Size]) -> tuple[Mask, Mask]:
-    """Which runs add to gradients of layers that no update works on, and which to those that begin anew before one
-    does.
+def _unread(trace: HostTrace, passes: BackwardPasses, sizes: Mapping[int, Size]) -> tuple[Mask, Mask, Mask]:
+    """Which runs add to gradients of layers that no update works on, which to those that begin anew before one does,
+    and which to those that are zeros when one does.
 
     Args:
         sizes: of what each run adds, by its place in `passes`.
     """
-    unused, dropped = np.zeros(len(passes), np.bool_), np.zeros(len(passes), np.bool_)
+    unused, dropped, zeroed = (np.zeros(len(passes), np.bool_) for _ in range(3))
     layers = _runs_of_layers(trace, passes, sizes)
     updates = _updated_sizes(trace, passes)
     if not layers or not updates:
-        return unused, dropped
+        return unused, dropped, zeroed
     times = _updates_of_layers(passes, sizes, layers, updates)
     if not any(map(len, times.values())):
-        return unused, dropped  # a flat buffer in place of the parameters: which are updated is not known
+        return unused, dropped, zeroed  # a flat buffer in place of the parameters: which are updated is not known
+    zeros = _set_to_zero(trace, passes)
+    telling = [(at, numbers - zeros) for at, numbers in updates] if zeros else updates
+    with_more = _updates_of_layers(passes, sizes, layers, telling) if zeros else times
     reads, start = _reads(trace), trace.events.start_ps[passes.rows]
     begins = ~_adds_in_place(trace, passes.rows)
     for layer, places in layers.items():
@@ -107,13 +117,39 @@ def _unread(trace: HostTrace, passes: BackwardPasses, sizes: Mapping[int, Size])
         if not len(times[layer]):
             unused[runs] = True
             continue
+        if not len(with_more[layer]):
+            zeroed[runs] = True
+            continue
         used = np.sort(np.concatenate([times[layer], *(reads[sizes[at]] for at in {*places} if sizes[at] in reads)]))
         # A later pass in which they begin anew; what is after the last one is not known.
         anew = np.searchsorted(passes.of[runs[begins[runs]]], passes.of[runs], side="right")
         known = anew < begins[runs].sum()
         until = start[runs[begins[runs]][anew[known]]]
         dropped[runs[known]] = np.searchsorted(used, start[runs[known]]) == np.searchsorted(used, until)
-    return unused, dropped
+    return unused, dropped, zeroed
+
+
+def _set_to_zero(trace: HostTrace, passes: BackwardPasses) -> Counter[Size]:
+    """How many parameters of each size have gradients that are zeros between steps, without the sizes that an op resets
+    between an update and the next backward pass: those are zeros because they were used."""
+    zeros = Counter(zero_gradients(trace))
+    if not zeros:
+        return zeros
+    work, start = computing_of(trace), trace.events.start_ps
+    rows = work.rows[work.outer & ~work.backward & ~work.updates]
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
+    resets = types[
+        np.array([RESETS.fullmatch(strip_library(name)) is not None for name in type_names(trace, types)], np.bool_)
+    ]
+    rows = rows[np.isin(trace.events.type[rows], resets)]
+    ends = [passes.rows[bounds(passes)[1] - 1], update_ranges(trace)]
+    begins = np.sort(np.concatenate([start[each] for each in ends]))
+    is_pass = np.isin(begins, start[ends[0]])
+    at = np.searchsorted(begins, start[rows]) - 1
+    used = rows[(at < 0) | ~is_pass[np.maximum(at, 0)]]  # what came before is an update
+    texts = distinct(trace.stat_strings(stat_names.INPUT_DIMS, rows=used)).tolist()
+    reset = {size for text in texts if text > 0 for size in _first_operand(trace.strings[text])}
+    return Counter({size: count for size, count in zeros.items() if size not in reset})
 
 
 def _added_sizes(trace: HostTrace, passes: BackwardPasses) -> list[Size]:

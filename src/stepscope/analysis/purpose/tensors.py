@@ -205,6 +205,7 @@ def picked_after(trace: HostTrace) -> TensorWork | None:
     ops, found = ops_with_sizes(trace), dict[str, tuple[list[int], float]]()
     taken = _sizes_of_gradients(trace)
     _note_ignored(trace, ops, found)
+    _note_cropped(ops, taken, found)
     for at, pick in enumerate(ops):
         if not _matches(PICKS, pick) or len(pick.first) < 2:
             continue
@@ -244,6 +245,63 @@ def _note_ignored(trace: HostTrace, ops: list[_Op], found: dict[str, tuple[list[
                 f" computes {rows:,} rows, of which the labels of {100 * share:.0f} % say that the loss ignores them"
             )
             _note(found, what, [*(ops[each] for each in before), loss], 1.0 - share)
+
+
+def _note_cropped(ops: list[_Op], taken: dict[int, Size], found: dict[str, tuple[list[int], float]]) -> None:
+    """Convolutions over whole pictures or series of which a part is cut out right after.
+
+    conv2d [4,24,160,160]x[2,24,3,3] -> slice [4,2,160,160] -> slice [4,2,48,160] -> loss [4,2,48,48]
+    """
+    for at, cut in enumerate(ops):
+        whole, part, after = cut.first, taken.get(cut.row, ()), at + 1
+        if cut.name != "slice" or len(whole) < 3 or (at and _is_cut_further(ops[at - 1], taken, whole)):
+            continue
+        while after < len(ops) and ops[after].name == "slice" and ops[after].first == part:
+            part, after = taken.get(ops[after].row, ()), after + 1
+        if len(part) != len(whole) or part[:2] != whole[:2] or any(a > b for a, b in zip(part, whole, strict=True)):
+            continue
+        chain, reach = _find_convolutions(ops, at, whole)
+        needed = [min(side + reach, most) for side, most in zip(part[2:], whole[2:], strict=True)]
+        kept = math.prod(needed) / math.prod(whole[2:])
+        if not chain or kept > _HALF or _is_used_whole(ops, chain, at, after):
+            continue
+        first, sides = chain[-1], (" x ".join(map(str, each)) for each in (whole[2:], part[2:], needed))
+        what = "{} of {} and what follows it compute {} positions, of which `slice` takes {}: these need {}".format(
+            first.name, _size_text(first.first), *sides
+        )
+        _note(found, what, chain, kept)
+
+
+def _is_cut_further(op: _Op, taken: dict[int, Size], size: Size) -> bool:
+    return op.name == "slice" and taken.get(op.row) == size
+
+
+def _find_convolutions(ops: list[_Op], at: int, size: Size) -> tuple[list[_Op], int]:
+    """The ops that make a tensor place by place, going back from a place to the first convolution, which keep its sides
+    behind the first two; and how far their filters reach, on both sides together."""
+    chain: list[_Op] = []
+    last, reach, all_reach = 0, 0, 0
+    for op in reversed(ops[:at]):
+        if op.first[2:] != size[2:] or len(op.first) != len(size):
+            if _matches(VIEWS, op):
+                continue
+            break
+        chain.append(op)
+        if _matches(CONVOLVES, op) and len(op.sizes) > 1 and len(op.sizes[1]) == len(size):
+            reach += max(op.sizes[1][2:]) - 1
+            last, all_reach = len(chain), reach
+        elif not (_matches(KEEPS_ROWS, op) or op.name == "batch_norm"):
+            break
+    return chain[:last], all_reach
+
+
+def _is_used_whole(ops: list[_Op], chain: list[_Op], at: int, after: int) -> bool:
+    """Whether an op takes what one of a chain makes, or the result of all, besides the next of the chain and the ops
+    from one place to another that cut it."""
+    sizes, own = {op.first for op in chain[:-1]} | {ops[at].first}, {op.row for op in chain}
+    others = (*ops[max(at - len(chain) - _NEAR, 0) : at], *ops[after:])
+    step = ops[at].step
+    return any(op.step == step and op.row not in own and not sizes.isdisjoint(op.sizes) for op in others)
 
 
 def _sizes_of_gradients(trace: HostTrace) -> dict[int, Size]:

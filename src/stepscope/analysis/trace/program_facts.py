@@ -10,7 +10,7 @@ from stepscope.model import HostTrace
 from stepscope.records import dataclass
 
 _GRAPH, _CORES, _THREADS, _EMPTY, _TAKES = "graph:", "cores", "op_threads", "empty:", "takes:"
-_IGNORED, _PADDED, _SAME = "ignored:", "padded:", "same:"
+_IGNORED, _PADDED, _SAME, _ZERO = "ignored:", "padded:", "same:", "zero_gradient:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -98,6 +98,16 @@ def ignored_labels(trace: HostTrace) -> dict[tuple[int, ...], float]:
         told = (*sides.split(","), share)
         if all(map(_is_count, told)):
             found[tuple(map(int, told[:-1]))] = int(share) / 1000
+    return found
+
+
+def zero_gradients(trace: HostTrace) -> dict[tuple[int, ...], int]:
+    """How many parameters of a host's program have a gradient of nothing but zeros, by their sides."""
+    found: dict[tuple[int, ...], int] = {}
+    for name, text in capture_facts(trace).items():
+        told = str(text).replace(",", "\t").split("\t") if name.startswith(_ZERO) else []
+        if len(told) > 1 and all(map(_is_count, told)):
+            found[tuple(map(int, told[:-1]))] = int(told[-1])
     return found
 
 

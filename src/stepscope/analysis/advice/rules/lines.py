@@ -49,6 +49,10 @@ _ROUNDS = {
 _FEW_NUMBERS = 8  # an op on as many spends all its time on being started; judgement
 
 
+_LARGE_ROUNDS = (
+    "let each round do less: it starts {} on {}, so that all rounds at once gain little. Compute only the part that is"
+    " not zero or that is used, such as a window; what all rounds share once; separable filters one axis at a time"
+)
 _SAME = "if it computes the same in every step: once, before the loop, and keep the result"
 _PART = "if the step uses a part of its result, such as the rows of its batch: for that part alone"
 _ALL_ROWS = (
@@ -110,7 +114,7 @@ def kind_of(line: LineFacts) -> str:
     if 0 < _MOST_OF * line.own_ps <= line.waits_ps:  # it starts nothing meanwhile: it needs a value of what runs
         return "host_sync"
     of_ops = line.share("host_compute", "device_compute", "launch", "transfer")  # eager ops take Python numbers in
-    if line.starts >= _MANY and of_ops >= _TELLING:
+    if line.starts >= _MANY and of_ops >= _TELLING and not line.is_of_large_arrays:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
         return "python_overhead"
@@ -147,6 +151,8 @@ def is_needed(context: Context, line: LineFacts) -> bool:
         return False
     if line.in_layer and kind == "redundant_compute":
         return True
+    if _starts_many(context, line) and line.is_of_large_arrays and not line.calls_model:
+        return False
     if _is_most_without_ops(context, line):
         return False
     computes = kind == "redundant_compute" or (kind == "python_overhead" and line.share("python") < _MOST_OF)
@@ -163,7 +169,7 @@ def _find_function(context: Context) -> Finding | None:
     if line is None:
         return None
     kind, part = kind_of(line), line.own_ps / MS / context.quiet
-    gain, actions = predict_change(context, line.key, part, line.name), _actions(context, kind, line)
+    gain, actions = predict_change(context, line.key, part, line.name), actions_of(context, kind, line)
     if line.statement is not None and line.statement.share < _MOST_OF and work_of(line) is not None:
         gain = gain.of_part(line.statement.share)  # what the first action is about
     if kind.startswith("input"):
@@ -282,7 +288,7 @@ def work_of(line: LineFacts) -> Work | None:
     return work_in(line.library, line.statement.called) if line.statement is not None else None
 
 
-def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
+def actions_of(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     """What to do about a function, what its recording shows first."""
     known = work_of(line) is not None
     inside, at_once = act_on_work(line), () if known else tuple(map(Named, _start_at_once(context, line)))
@@ -293,7 +299,8 @@ def _actions(context: Context, kind: str, line: LineFacts) -> tuple[str, ...]:
     if kind.startswith("input"):
         from stepscope.analysis.advice.rules.waiting import act_on_input
 
-        return (*at_once, *act_on_input(context, kind, inside, _starts_many(context, line), line.draws))
+        is_many = _starts_many(context, line) and not line.is_of_large_arrays
+        return (*at_once, *act_on_input(context, kind, inside, is_many, line.draws))
     if line.inside and inside:
         return inside
     if kind == "communication_bound":  # what else its rounds start is the lesser part
@@ -400,6 +407,9 @@ def _start_at_once(context: Context, line: LineFacts) -> tuple[str, ...]:
     if not _starts_many(context, line) or (said is not None and said.is_same):
         return ()
     names, times = _started_ops(context, line)
+    if line.is_of_large_arrays and not line.of_parameters:
+        size = " x ".join(map(str, line.often_size or ()))
+        return (_LARGE_ROUNDS.format(f"{names} {times}", size),)
     (how,) = actions_for(context.framework, AT_ONCE)
     if compiled := _compile_it(context, line):
         return (compiled,)

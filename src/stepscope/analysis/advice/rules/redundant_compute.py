@@ -291,7 +291,7 @@ _NO_GRADIENTS: Actions = {
         "tape.gradient(loss, variables) with the variables that the optimizer updates; trainable=False for the others",
     ),
     "": (
-        "call requires_grad_(False) on parameters that the optimizer does not hold",
+        "call requires_grad_(False) on parameters that no update changes",
         "if a whole part in front of the trained one is frozen, run it under torch.no_grad()",
     ),
 }
@@ -452,11 +452,12 @@ _AS_PRODUCT: Actions = {
 
 _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     PICKED: (
-        "rows that are not taken",
-        "Compute only the rows that are taken",
+        "computing what is not taken",
+        "Compute only the part that is taken",
         (
-            "take the rows first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; of labels that a loss ignores"
-            " keep = labels != -100, head(h[keep]) and labels[keep]",
+            "take first, then compute: head(h[:, -1]) instead of head(h)[:, -1]; of a picture or series that is cut"
+            " afterwards that part of the input, with as much around it as the filters reach; of labels that a loss"
+            " ignores keep = labels != -100, head(h[keep]) and labels[keep]",
         ),
     ),
     REPEATED_ROWS: (

@@ -22,6 +22,7 @@ from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Advice, Row
 from stepscope.analysis.facts.first_calls import FirstCalls
 from stepscope.analysis.facts.inside import act_on_culprit
+from stepscope.analysis.facts.lines import LineFacts
 from stepscope.analysis.steps.verdict import LARGE_SHARE, LEAST_PERCENT, Verdict
 from stepscope.analysis.trace.remedies import HOST_ACTIVITY, LATER, PYTHON_CALLS, SEE_DEVICE, STEP_MARKS, remedy
 from stepscope.errors import counted
@@ -33,6 +34,7 @@ from stepscope.vocabulary.python import CODE_OF_MODULE
 SURE, _OPEN = 0.8, 0.5  # how sure it is that nothing is to change, if all was recorded: with and without a limit
 _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _NEARLY_ALL = 0.9  # of the step: what else could be made cheaper gains less
+_WORTH_A_LOOK = 10.0  # percent of the step: from there on a function beside the training is said; judgement
 _SEEN = 0.5  # of a compiled program: its ops are seen, what they repeat is not
 _WHOLE_STEP = 50.0  # percent in one compiled program
 _HIDDEN = {"unknown": "is unexplained", "python": "is Python whose calls were not recorded"}
@@ -74,6 +76,7 @@ def advise_nothing(context: Context, account: StepAccount, verdict: Verdict, dou
             *((_SEE_RANK,) if slow is not None and slow.holds_up_much else ()),
             *_act_on_most(context, account),
             *_act_on_untrained(context),
+            *_act_on_largest(context),
             *_act_on_update(context),
             *_order_next(context, account, _suggest_next(context, verdict)),
         ),
@@ -120,6 +123,31 @@ def _act_on_untrained(context: Context) -> tuple[str, ...]:
     )
 
 
+def _find_largest(context: Context) -> tuple[LineFacts, float] | None:
+    """The function of the program that takes most of the steps of those that neither train nor are the model, with its
+    share in percent; None where that is little."""
+    from stepscope.analysis.advice.rules.lines import is_model
+
+    own = [line for line in context.lines if not (line.is_forward or line.in_layer or is_model(line))]
+    line = max((each for each in own if each.file), key=lambda each: each.own_ps, default=None)
+    share = context.percent(line.own_ps / MS / context.quiet) if line is not None else 0.0
+    return (line, share) if line is not None and context.has_steps and share >= _WORTH_A_LOOK else None
+
+
+def _act_on_largest(context: Context) -> tuple[str, ...]:
+    """Where to look first, where nothing says what is wrong there: who and how much."""
+    found = _find_largest(context)
+    if found is None:
+        return ()
+    line, share = found
+    calls = f", in {line.calls:,.0f} calls" if line.calls is not None and line.calls > 1 else ""
+    starts = f", and starts {line.starts:,.0f} ops" if line.starts >= 1 else ""
+    return (
+        f"beside the training {line.name} ({line.where}) takes most: {share:.0f} % of each step{calls}{starts}. See"
+        " whether each step needs it, and all of it",
+    )
+
+
 def _act_on_update(context: Context) -> tuple[str, ...]:
     from stepscope.analysis.advice.rules.redundant_compute import act_on_update
 
@@ -143,7 +171,9 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return _NO_STEPS if found is None else f"{do} {found[0]}: it is {found[1]:.0f} % of the capture"
     if is_busy or account.rows[0].cause == CONTENTION:
         waits = ", but the loop waits for a free core" if account.rows[0].cause == CONTENTION else ""
-        return title_of_work(context, account) or f"Nothing stands out{waits}"
+        found = _find_largest(context)
+        name = f"; look at {found[0].name} first" if found is not None and found[1] >= LARGE_SHARE else ""
+        return title_of_work(context, account) or f"Nothing stands out{waits}{name}"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
         return f"Find out what {shorten_op(row.culprit.name)} does: it holds most of the unexplained {share:.0f} %"

@@ -34,7 +34,6 @@ from stepscope.vocabulary.python import CODE_OF_MODULE
 SURE, _OPEN = 0.8, 0.5  # how sure it is that nothing is to change, if all was recorded: with and without a limit
 _MOST_OF = 0.5  # of the step, or of the time of compiled programs: by the word
 _NEARLY_ALL = 0.9  # of the step: what else could be made cheaper gains less
-_WORTH_A_LOOK = 10.0  # percent of the step: from there on a function beside the training is said; judgement
 _SEEN = 0.5  # of a compiled program: its ops are seen, what they repeat is not
 _WHOLE_STEP = 50.0  # percent in one compiled program
 _HIDDEN = {"unknown": "is unexplained", "python": "is Python whose calls were not recorded"}
@@ -131,7 +130,7 @@ def _find_largest(context: Context) -> tuple[LineFacts, float] | None:
     own = [line for line in context.lines if not (line.is_forward or line.in_layer or is_model(line))]
     line = max((each for each in own if each.file), key=lambda each: each.own_ps, default=None)
     share = context.percent(line.own_ps / MS / context.quiet) if line is not None else 0.0
-    return (line, share) if line is not None and context.has_steps and share >= _WORTH_A_LOOK else None
+    return (line, share) if line is not None and context.has_steps and 2 * share >= LARGE_SHARE else None
 
 
 def _act_on_largest(context: Context) -> tuple[str, ...]:

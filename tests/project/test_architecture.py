@@ -177,13 +177,13 @@ NAMED_ONLY |= {"stepscope.autostart", "stepscope.overtime.slow_step"}
 # The most lines of Python that a room, or a wing of `analysis/`, may have: what it had on 28 November 2026 and a tenth,
 # so that a mend is written plainly and not squeezed in.  Whoever makes a room smaller lowers its number.
 MOST_LINES: dict[str, int] = {
-    "capture": 21_960,  # arrays that stay as they are, zero gradients; what stays in memory, and rows that are filled up
+    "capture": 21_960,  # arrays that stay as they are; what stays in memory; rows filled up, zero gradients
     "formats": 13_080,  # samples of processors, and what Nsight Systems says of itself
     "account": 10_400,  # what the first change is about; the step that stands for others; long steps that come again
     "web": 5_360,
     "xla": 5230,
     "workers": 5010,
-    "advice": 7_700,  # what classes say in one table, with titles; input that takes processors from the step
+    "advice": 7_760,  # what to look at where nothing is known; what classes say, with titles; input that takes processors
     "cli": 4160,  # 387 of them answer from memory
     "facts": 4_900,  # buffers that are sent; what threads take of too few processors; a function of 67 lines is four
     "steps": 4_560,  # time outside of the steps; marks of the recorder beside the program's

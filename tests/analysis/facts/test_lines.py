@@ -43,13 +43,13 @@ SORTS = {
 }
 
 
-def steps(*threads: str, count: int = 4) -> HostTrace:
+def steps(*threads: str, count: int = 4, column_ps: int = MS) -> HostTrace:
     """Steps that are all the same, but for the number of the forward op, written as 1; marks are the program's."""
     length = max(map(len, threads))
     marks = "".join(f"M{at}".ljust(length, "-") for at in range(count))
     numbered = ["".join(text.replace("1", str(at)).ljust(length) for at in range(count)) for text in threads]
     rows = [f"host main | {text}" for text in (marks, *numbered)]
-    return replace(draw("\n".join(rows), SORTS), framework="pytorch")
+    return replace(draw("\n".join(rows), SORTS, column_ps=column_ps), framework="pytorch")
 
 
 def names(trace: HostTrace) -> list[tuple[str, str]]:
@@ -325,6 +325,16 @@ def test_of_two_programs_with_a_backward_pass_neither_can_be_left_out_where_no_n
 )  # fmt: skip
 def test_the_class_describes_what_takes_most_of_the_function(facts: Mapping[str, object], kind: str) -> None:
     assert kind_of(replace(LINE, **facts)) == kind  # type: ignore[arg-type]
+
+
+def test_what_starts_small_ops_is_the_limit_that_its_advice_shortens() -> None:
+    """Its events are computation; that is said as starting work, and the advice beside it is about nothing else."""
+    trace = steps("f1--b1--u-p" + "-" * 240, " " * 11 + "x-- " * 60, column_ps=5_000_000)
+    advised = advise(context_of(trace))
+
+    assert (advised.verdict.name, advised.items[0].kind) == ("launch_bound", "eager_dispatch")
+    assert advised.items[0].beside == ""
+    assert not any("waiting for launches" in action for action in advised.items[0].actions)
 
 
 def test_an_op_that_a_function_starts_many_times_is_to_be_started_once_for_all() -> None:

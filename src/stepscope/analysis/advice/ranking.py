@@ -495,7 +495,10 @@ def _say_beside(first: Advice, others: Sequence[Advice], context: Context, verdi
     """The first advice with the words that nothing known shortens what limits the run, where it shortens another cause:
     by the replay, or by its class where nothing is predicted; or that another advice does so, and what that gains."""
     limit = verdict.cause
-    if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in _causes_in(context, first):
+    line, shortened = context.line(first.change), (*_causes_in(context, first), *causes_shortened(first))
+    if limit == "launch" and line is not None and line.starts_small_work(context.framework == "pytorch"):
+        return first  # the verdict is the state of that function
+    if limit is None or first.kind == "none" or verdict.name == "unknown" or limit in shortened:
         return first
     if limit == "host_compute" and _is_in_tiny_ops(context, first):
         return first  # what starts them is computing, too, where no device does

@@ -1156,11 +1156,14 @@ def test_work_of_mtia_is_work_of_a_device_of_its_kind():
             event("launchKernel", 12, 4, "mtia_runtime", args={"correlation": 9, "External id": 5}),
             event("fba_mm", 20, 30, "mtia_ccp_events", pid=0, tid=3, args={"correlation": 9}),
             event("event_wait", 50, 30, "mtia_ccp_events", pid=0, tid=3, args={"wait_on_stream": 2}),
+            event("dma_request", 81, 4, "mtia_ccp_events", pid=0, tid=3, args={"direction": "HOST_TO_DEVICE"}),
+            event("dma_request", 83, 5, "mtia_ccp_events", pid=0, tid=3, args={"direction": "HOST_TO_DEVICE"}),
         )
     )
 
-    assert ("Stream #3(Compute)", "fba_mm", "KERNEL", 20.0, 30.0) in rows(trace)
+    assert ("Stream #3(Compute,Memcpy)", "fba_mm", "KERNEL", 20.0, 30.0) in rows(trace)
     assert (kinds(trace)["launchKernel"], kinds(trace)["event_wait"]) == ("RUNTIME_CALL", "OTHER")
+    assert [row[2:] for row in rows(trace) if row[1] == "dma_request"] == [("COPY_OTHER", 81, 4), ("COPY_OTHER", 83, 5)]
     assert stats(trace, "fba_mm")["tf_op"] == "aten::mm"
     (device,) = np.flatnonzero(trace.planes.kind == PlaneKind.GPU).tolist()
     assert trace.plane_name(device) == "/device:MTIA:0"

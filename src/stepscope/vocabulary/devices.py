@@ -30,8 +30,11 @@ IDLE_NPU_TASK = Pattern(
 )
 """Tasks in which a stream waits for another or marks a place: nothing is computed in them."""
 
-MTIA_WAITS: tuple[KindRule, ...] = ((r"event_wait$", K.OTHER, Trait.NONE),)
-"""Events of MTIA's streams in which one waits for another."""
+MTIA_EVENTS: tuple[KindRule, ...] = (
+    (r"event_(?:wait|record)$", K.OTHER, Trait.NONE),
+    (r"dma_request$", K.COPY_OTHER, Trait.NONE),
+)
+"""Events of MTIA's streams that compute nothing: one waits for another or marks a place, or data moves."""
 
 DEVICE_WORK: tuple[KindRule, ...] = (
     (r"(?i:memcpy[ ]?(?:HtoD|H2D))|CopyHostToDevice", K.COPY_HOST_TO_DEVICE, Trait.NONE),

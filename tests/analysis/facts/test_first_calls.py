@@ -60,6 +60,18 @@ def test_calls_that_take_long_once_are_no_dispatching(picture: str, name: str) -
     assert advised.verdict.sentence.endswith(f"of the capture is calls that happen once, above all `{name}`")
 
 
+def test_the_longest_of_these_calls_is_told_with_its_op() -> None:
+    picture = """
+        host main | o------------------------------------p-q-
+        host main |  L1---------------------------------- L2-L3-
+        gpu0 s    |                                     K1-R2-Q3-
+    """
+    sorts = SORTS | {"o": Sort(K.OP, "aten::embedding"), "p": Sort(K.OP, "aten::mm"), "q": Sort(K.OP, "aten::sum")}
+    context = overview.merge([overview.partial(draw(picture, sorts))]).context
+
+    assert advise(context).verdict.sentence.endswith("above all `cudaLaunchKernel` in `aten::embedding`")
+
+
 def test_launches_of_one_kernel_that_all_take_long_are_dispatching() -> None:
     context = overview.merge([overview.partial(draw(LAUNCHES_SLOWLY, SORTS))]).context
 

@@ -333,7 +333,7 @@ def test_a_cause_found_in_the_recording_comes_before_any_advice(dropped: tuple[s
 
     assert first["class"].startswith("input")
     if dropped:
-        assert line == "do first   Record again, as figures are wrong: record for a shorter time, or less"
+        assert line == "do first   Record again, as figures are wrong or missing: record for a shorter time, or less"
         assert kinds[:3] == ["verdict", "record", "advice"]
         assert (advised.to_dict()["record_first"], first["confidence"]) == ("record for a shorter time, or less", 0.2)
         assert [section.id for section in advised.sections()][:2] == ["verdict", "record_first"]

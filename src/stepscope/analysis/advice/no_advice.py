@@ -340,7 +340,7 @@ def _say_largest(context: Context) -> list[str]:
 
 def advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     """The item for a capture of first calls only: nothing about later steps can be read from it."""
-    what = f" `{first.name}`" if first.name else ""
+    what = f" {_name_calls(first)}" if first.name else ""
     where = "the only step" if first.is_step else "the capture"
     said = f"tracing and compiling{what}, which a program does at its first calls; {_describe_later_calls(first)}"
     if first.starts_up:
@@ -376,7 +376,7 @@ def judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         what = "what limits the steps was not recorded, unless the program has no loop of steps"
         return Verdict("unknown", None, "unknown", "the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
-        calls = f"calls that happen once, above all `{brief(first.name)}`"
+        calls = f"calls that happen once, above all {_name_calls(first)}"
         before = "what comes before the first work of a device"
         said = f"{first.percent:.1f} % of {where} is {_holds_most(first, before, calls)}"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"
@@ -392,6 +392,11 @@ def judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         "compile",
         ("tracing and compiling happen once, so what limits later steps was not recorded",),
     )
+
+
+def _name_calls(first: FirstCalls) -> str:
+    """What takes longest of them, with the op that calls it."""
+    return f"`{brief(first.name)}`" + (f" in `{brief(first.op)}`" if first.op else "")
 
 
 def _holds_most(first: FirstCalls, before: str, calls: str) -> str:

@@ -22,7 +22,7 @@ from stepscope.analysis.steps.verdict import LARGE_SHARE
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_told_of
 from stepscope.analysis.trace.environment import steps_awaited_s
-from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest
+from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest, nearest_above
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask, distinct
@@ -51,6 +51,7 @@ class FirstCalls:
         is_step: a mark of the program surrounds it: it is one step, else the capture as a whole.
         later_calls: how many calls of that function were recorded that neither traced nor compiled it.
         longest_ms: of starting up, the time of the calls with that name; longest_calls: how many these are.
+        op: the op that makes the longest of these calls; empty if none does, or it is not known.
         is_beside: something else takes longer, so that the capture holds more than them.
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
@@ -66,6 +67,7 @@ class FirstCalls:
     starts_up: bool = False
     longest_ms: float = 0.0
     longest_calls: int = 1
+    op: str = ""
     is_beside: bool = False
     awaited_s: float | None = None
     silent_ms: float = 0.0
@@ -132,8 +134,9 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
         return None
     most = rows[once & (name == np.argmax(spent))]
     name_of_most, most_ms = trace.name_of(int(most[0])), float(spent.max()) / MS
-    calls_of_most = int(np.count_nonzero(once & (name == np.argmax(spent))))
-    found = FirstCalls(share, name_of_most, account.has_steps, 0, True, most_ms, calls_of_most, is_beside)
+    found = FirstCalls(
+        share, name_of_most, account.has_steps, 0, True, most_ms, len(most), _op_of(trace, most), is_beside
+    )
     if account.percent(before_ps) < LARGE_SHARE:
         return found
     return replace(found, silent_ms=before_ps / MS, is_silent=account.percent(int(spent.sum())) < LARGE_SHARE)
@@ -147,6 +150,14 @@ def _prepares(trace: HostTrace, kernels: I64) -> int | None:
     again = first[count >= LEAST_STEPS]
     alone = order[first[(count == 1) & (first < again.min(initial=len(order)))]]
     return int(alone[np.argmax(trace.events.duration_ps[alone])]) if len(alone) and len(again) else None
+
+
+def _op_of(trace: HostTrace, calls: I64) -> str:
+    """The innermost op around the longest of some calls, which a person knows of the program, as its runtime's calls
+    have one name for all ops; empty without one."""
+    longest = calls[np.argmax(trace.events.duration_ps[calls])]
+    op = int(nearest_above(trace, np.array([longest]), is_any_kind(trace.events.kind, (K.OP, K.BACKWARD)))[0])
+    return trace.name_of(op) if op >= 0 else ""
 
 
 def _calls_beside(trace: HostTrace, works: Spans) -> tuple[I64, I64]:

@@ -36,7 +36,7 @@ CULPRIT_FIELDS = (
     Field("inside", "", "the function in it that takes most of that time", "str", Role.NAME),
 )
 
-RECORD_AGAIN = "Record again, as figures are wrong"
+RECORD_AGAIN = "Record again, as figures are wrong or missing"
 
 
 def list_findings(

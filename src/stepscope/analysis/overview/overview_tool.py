@@ -755,7 +755,8 @@ def _start_up_warning(partials: Sequence[HostPart]) -> Iterator[str]:
     found = (part.facts.first_calls for part in partials)
     first = max((each for each in found if each and each.is_beside), key=lambda each: each.percent, default=None)
     if first is not None:
-        calls = f"calls that happen once, above all `{first.name}` ({duration_text(first.longest_ms)})"
+        within = f" in `{first.op}`" if first.op else ""
+        calls = f"calls that happen once, above all `{first.name}`{within} ({duration_text(first.longest_ms)})"
         yield f"{first.percent:.1f} % of the recording is {calls}: run a few steps before it starts"
 
 

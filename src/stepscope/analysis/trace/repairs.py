@@ -262,7 +262,8 @@ def _cut_overlong(trace: HostTrace, window: _Window) -> HostTrace:
     """Cuts work of streams that ends after the next work of its stream began.
 
     Kernels of a replayed graph may run side by side, and some kernels let their successor start before they end, each
-    time that they run: both stay.
+    time that they run: both stay.  So do requests to move data whose direction is not known, as several engines may
+    serve them.
     """
     events, ends = trace.events, trace.events.start_ps + trace.events.duration_ps
     found, until = [], []
@@ -279,6 +280,7 @@ def _cut_overlong(trace: HostTrace, window: _Window) -> HostTrace:
         return trace
     rows, following = np.concatenate(found), np.concatenate(until)
     cut = ~_runs_beside(trace, rows, following) & ((ends[rows] >= ends[following]) | ~_overlaps_by_design(trace, rows))
+    cut &= (events.kind[rows] != K.COPY_OTHER) | (events.kind[following] != K.COPY_OTHER)
     rows, following = rows[cut], following[cut]
     if not len(rows):
         return trace

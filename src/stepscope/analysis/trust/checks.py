@@ -349,6 +349,8 @@ def check_attribution(trace: HostTrace) -> Found:
         return None
     count = found.pieces[HowKnown.WHOLE_GRAPH] + found.pieces[HowKnown.NONE]
     fix = "record the host too, from before the work is launched"
+    if len(events_of_kind(trace, K.OP)):
+        fix = "record from before the work is launched; if it was, the profiler of that device does not link it to ops"
     return Doubt(
         "device_time_without_op", count, sum(found.pieces), percent,
         f"{percent:.3g} % of the device's time belongs to no op"

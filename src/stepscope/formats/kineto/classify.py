@@ -64,7 +64,7 @@ _CATEGORIES: dict[str, tuple[LineType, _Rules]] = {
     "user_annotation": (LineType.THREAD, _ANNOTATION_RULES),
     **dict.fromkeys(("python_function", "python"), (LineType.THREAD, _PYTHON_RULES)),
     "kernel": (LineType.STREAM, _KERNEL_RULES),
-    "mtia_ccp_events": (LineType.STREAM, _compile_rules((*devices.MTIA_WAITS, *torch.KERNEL_KINDS))),
+    "mtia_ccp_events": (LineType.STREAM, _compile_rules((*devices.MTIA_EVENTS, *torch.KERNEL_KINDS))),
     **dict.fromkeys(("gpu_memcpy", "memcpy"), (LineType.STREAM, _COPY_RULES)),
     **dict.fromkeys(("gpu_memset", "memset"), (LineType.STREAM, _MEMSET_RULES)),
     "cuda_profiler_range": (LineType.STREAM, _KERNEL_RULES),  # a kernel with the counters that CUPTI measured

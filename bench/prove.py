@@ -41,7 +41,7 @@ from bench.bottlenecks.planted import PLANTED, Made, Planted
 from bench.bottlenecks.planted_hidden import HIDDEN
 from bench.bottlenecks.series import Program, Run, list_programs
 from bench.pages import put
-from stepscope.capture.proving.devices import wait_for_devices
+from stepscope.capture.proving.prover import wait_for_devices
 from stepscope.proof.pairs import estimate_ratio
 from stepscope.proof.parts import PARTS
 from stepscope.proof.record import Estimate, Proof, from_json

@@ -17,10 +17,9 @@ from program_runs import run_warm
 
 from stepscope.capture.patches import swap_attribute, swap_code
 from stepscope.capture.proving import changes, relays
-from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.experiment import Experiment
 from stepscope.capture.proving.options import ProveOptions
-from stepscope.capture.proving.prover import places_of
+from stepscope.capture.proving.prover import places_of, wait_for_devices
 from stepscope.capture.proving.saving import redirect
 from stepscope.proof.record import read_proofs
 

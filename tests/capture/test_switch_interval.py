@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from stepscope.capture.tracers.switching import SwitchInterval
+from stepscope.capture.tracers.stack_samples import SwitchInterval
 from stepscope.kernels.observe import switch_interval
 
 USUAL_S = 0.005

@@ -12,10 +12,9 @@ from stepscope.errors import InputError, UsageError
 from stepscope.proof import record
 from stepscope.proof.estimate import estimate, spread_of
 from stepscope.proof.knobs import Setting, TimedRun, choose_settings, order_of_round, parse_knob, prove_settings
-from stepscope.proof.pairs import Block, Pair, compare_pairs
+from stepscope.proof.pairs import FEWEST, Block, Pair, compare_pairs, find_settled
 from stepscope.proof.plan import changed_first, choose_delay, choose_dose, choose_steps
 from stepscope.proof.record import ABLATION, DELAY, Proof, read_proofs, write_proofs
-from stepscope.proof.settling import FEWEST, find_settled
 
 
 def test_the_figure_of_equal_differences_is_their_value():

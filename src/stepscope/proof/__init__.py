@@ -1,7 +1,6 @@
 """What a change would give, measured in the running job: how blocks of steps are compared, and the result.
 
 - plan: which blocks run in which order, how long they are, and how long a delay is
-- settling: how much of the start of a block shows the one before
 - pairs, estimate: a figure and its interval from pairs of blocks
 - record: `Proof`, and the file of proofs that lies beside a session
 

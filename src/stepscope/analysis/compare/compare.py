@@ -9,10 +9,11 @@ The tools declare which of their rows are compared; see `stepscope.report.Compar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from stepscope.analysis.compare.changes import describe_changes
+from stepscope.analysis.account.account_text import cause_words, culprit_name
+from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.differences import DifferenceTable, find_differences
 from stepscope.analysis.compare.notes import find_mismatches, find_notes
@@ -23,7 +24,7 @@ from stepscope.analysis.compare.verdict import StepTimeDifference, compare_means
 from stepscope.analysis.compare.welch import Sample, sample_of
 from stepscope.analysis.registry import Tool, all_tools, tool_named
 from stepscope.errors import UsageError
-from stepscope.report import Cell, round_6
+from stepscope.report import Cell, amount, duration_text, round_6, round_ms
 
 DEFAULT_TOOLS = ("overview", "op-stats", "kernel-stats", "memory-profile", "steps")
 """The tools whose differences are shown by default."""
@@ -31,6 +32,10 @@ DEFAULT_TOOLS = ("overview", "op-stats", "kernel-stats", "memory-profile", "step
 _WARNING_TOOLS = ("overview", "steps", "op-stats", "kernel-stats")  # if no tool was asked for
 _MAIN_TABLE = "rows"  # the ops
 _ALWAYS_SHOWN = ("breakdown", _MAIN_TABLE)  # the others only if they have rows, or if their tool was requested
+_MOST_CAUSES = 4  # that are named with what changed
+_PART = 0.25  # of a cause's change: what changed by less of it does not stand for it
+
+_Found = tuple[Culprit, float]  # and for how many ms of a step or batch
 
 
 def comparable_tools() -> tuple[Tool, ...]:
@@ -83,7 +88,7 @@ def compare(before: Side, after: Side, tools: Sequence[str] | None = None) -> Co
         if windows
         else verdict_text(found, *samples, breakdown, before.of_captures),
         mismatches=mismatches,
-        changes=tuple(describe_changes(before, after, breakdown)),
+        changes=tuple(_describe_changes(before, after, breakdown)),
         difference=found,
         sides=(_side_row("before", before, samples[0]), _side_row("after", after, samples[1])),
         foretold=() if mismatches else compare_predicted(before, after, _gain(found, samples[0])),
@@ -134,3 +139,36 @@ def _label_warnings(before: Sequence[str], after: Sequence[str]) -> tuple[str, .
         *(f"{'both' if text in after else 'before'}: {text}" for text in before),
         *(f"after: {text}" for text in after if text not in before),
     )
+
+
+def _describe_changes(before: Side, after: Side, breakdown: Iterable[Mapping[str, Cell]]) -> Iterator[str]:
+    """The causes that changed most beyond the noise: ``input -34.2 ms: `train.py:9 read`, 36.1 ms before``.
+
+    Args:
+        breakdown: the mean step by cause, see `compare_breakdowns`.
+    """
+    changed = [row for row in breakdown if row["verdict"] in ("better", "worse")]
+    for row in sorted(changed, key=lambda row: -abs(amount(row["difference_ms"])))[:_MOST_CAUSES]:
+        cause, change = str(row["cause"]), amount(row["difference_ms"])
+        text = f"{cause_words(cause)} {'+' if change > 0 else '-'}{duration_text(abs(change))}"
+        where = _changed_culprit(_culprit_of(before, cause), _culprit_of(after, cause), change)
+        yield f"{text}: {where}" if where else text
+
+
+def _changed_culprit(before: _Found | None, after: _Found | None, change_ms: float) -> str:
+    """What a cause is spent in on the side where it takes longer; empty where that may take about as long on the other,
+    on which nothing takes longer than what is named there."""
+    larger, smaller = (after, before) if change_ms > 0 else (before, after)
+    if larger is None or larger[1] - (smaller[1] if smaller else 0.0) < _PART * abs(change_ms):
+        return ""
+    culprit, ms = larger
+    name = f"`{culprit_name(culprit)}`" + (f" in `{culprit.layer}`" if culprit.layer and not culprit.file else "")
+    if before and after and (before[0].name, before[0].file) == (after[0].name, after[0].file):
+        return f"{name}, {duration_text(before[1])} -> {duration_text(after[1])}"
+    return f"{name}, {duration_text(ms)} {'after' if change_ms > 0 else 'before'}"
+
+
+def _culprit_of(side: Side, cause: str) -> _Found | None:
+    rows = side.overview.account.rows if side.overview.account else ()
+    culprit = next((row.culprit for row in rows if row.cause == cause), None)
+    return None if culprit is None else (culprit, round_ms(culprit.ps) / side.divisor)

@@ -95,6 +95,7 @@ from stepscope.report import (
     round_ms,
     round_us,
 )
+from stepscope.report.relation import Merged, Relation
 from stepscope.vocabulary.collectives import OPERATIONS
 
 K = EventKind
@@ -299,20 +300,14 @@ def _work(trace: HostTrace) -> tuple[Spans, Spans, Spans, I64]:
 # -- all ranks -----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Group:
-    """Collectives of one kind on all ranks: operation, process group, bytes, number of ranks."""
-
-    count: int = 0
-    total_ps: int = 0
-    compared: int = 0
-    transfer_ps: int = 0
-    waiting_ps: int = 0
-    occurrences: int = 0
-    last: Counter[str] = field(default_factory=Counter)
-
-
-_Key = tuple[str, str, int, int]
+_KEYS = ("operation", "members", "bytes", "ranks")
+COLLECTIVES = Relation(
+    _KEYS, ("count", "total_ps", "compared", "transfer_ps", "waiting_ps", "occurrences"), order=("-total_ps",)
+)
+"""Collectives of one kind: `count` and `total_ps` are of single ranks; the others of collectives that were compared, of
+which `compared` is the number, and `occurrences` that of the ranks in them."""
+LAST = Relation((*_KEYS, "last"), ("waits",), order=("-waits",))
+"""For how many collectives of a kind the others waited for a rank."""
 
 
 def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
@@ -321,11 +316,10 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     columns = name_groups([part.collectives for part in ordered])
     unnamed = _warn_of_unnamed_groups(ordered, columns)
     ordered = [replace(part, collectives=own) for part, own in zip(ordered, columns, strict=True)]
-    groups, hosts = _add_up_by_group(ordered), [part.stepping for part in ordered]
+    hosts = [part.stepping for part in ordered]
     steps = match_steps(hosts)
     matched, uneven = match_collectives(hosts, columns, steps)
-    for _, rows in matched:
-        _compare_collective(ordered, groups, rows)
+    collectives, last = _compare_collectives(ordered, [rows for _, rows in matched])
     taking = [at for at, part in enumerate(ordered) if part.graph is not None]
     job = job_of([RankModel(hosts[at], columns[at], graph) for at in taking if (graph := ordered[at].graph)])
     found = dict(zip(taking, find_waits(job), strict=True)) if job is not None else {}
@@ -333,7 +327,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
     clocks = estimate_clocks(hosts, columns, [rows for _, rows in matched])
     names = [_rank_name(ordered[at]) for at in taking]
     answer = answer_for(job, [ordered[at].origin.host for at in taking]) if job is not None else None
-    medians = _median_steps(ordered) if job is None and not groups else []
+    medians = _median_steps(ordered) if job is None and not len(collectives) else []
     worst = slowest_alone(medians) if answer is None or answer.straggler is None else taking[answer.straggler]
     pipeline = _pipeline_rows(ordered)
     missing = missing_calls.find_missing([(part.rank, part.recorded) for part in ordered])
@@ -347,7 +341,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
             *_sentences(job, answer, names),
             *_describe_alone(ordered, medians),
             *(_culprit_text(ordered, worst) if worst is not None else ()),
-            *(_describe_cost(ordered, groups.values()) if answer is None or answer.culprit is None else ()),
+            *(_describe_cost(ordered, collectives) if answer is None or answer.culprit is None else ()),
             *describe_pipelines(pipeline),
             *_clock_finding(ordered, clocks),
         ),
@@ -358,7 +352,7 @@ def merge(partials: Sequence[RankOfJob]) -> DistributedReport:
             "slowest_rank": _rank_name(ordered[worst]) if worst is not None else None,
         },
         rows=tuple(_rank_row(part, waits[at], places.get(at)) for at, part in enumerate(ordered)),
-        collectives=tuple(_collective_rows(groups)),
+        collectives=_collective_rows(collectives, last),
         bandwidth=tuple(bandwidth.bandwidth_rows(_transfers(ordered, [rows for _, rows in matched]))),
         groups=tuple(group_rows(columns)),
         pipeline=tuple(pipeline),
@@ -377,16 +371,6 @@ def _warn_of_unnamed_groups(ordered: Sequence[RankOfJob], named: Sequence[Collec
         for part, own in zip(ordered, named, strict=True)
         if (count := sum(map(ne, part.collectives.group, own.group)))
     ]
-
-
-def _add_up_by_group(ordered: Sequence[RankOfJob]) -> dict[_Key, _Group]:
-    groups: dict[_Key, _Group] = {}
-    for part in ordered:
-        for key, duration in zip(_keys(part), part.collectives.duration_ps, strict=True):
-            group = groups.setdefault(key, _Group())
-            group.count += 1
-            group.total_ps += duration
-    return groups
 
 
 def _pipeline_rows(ordered: Sequence[RankOfJob]) -> list[Row]:
@@ -447,28 +431,34 @@ def _rank_name(part: RankOfJob) -> str:
     return rank_title(part.rank, part.origin.host)
 
 
-def _keys(part: RankOfJob) -> list[_Key]:
-    of = part.collectives
+def _compare_collectives(parts: Sequence[RankOfJob], matched: Sequence[Matched]) -> tuple[Merged, Merged]:
+    """The collectives by kind, and by kind and the rank that came last.
+
+    Args:
+        matched: of each collective that is compared its index on each participating rank.
+    """
+    keys = [_kinds(part.collectives) for part in parts]
+    rows: list[tuple[Any, ...]] = [
+        (*key, 1, duration, 0, 0, 0, 0)
+        for part, own in zip(parts, keys, strict=True)
+        for key, duration in zip(own, part.collectives.duration_ps, strict=True)
+    ]
+    lasts: list[tuple[Any, ...]] = []
+    for places in matched:
+        durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in places.items()}
+        last = min(durations, key=durations.__getitem__)
+        transfer, key = durations[last], keys[last][places[last]]
+        waited = sum(durations.values()) - transfer * len(durations)
+        rows.append((*key, 0, 0, 1, transfer, waited, len(durations)))
+        lasts.append((*key, _rank_name(parts[last]), int(waited > 0)))
+    return COLLECTIVES.merge([COLLECTIVES.keep(rows)]), LAST.merge([LAST.keep(lasts)])
+
+
+def _kinds(of: Collectives) -> list[tuple[str, str, int, int]]:
     return [
         (of.names[name], of.groups[group], size, count)
         for name, group, size, count in zip(of.name, of.group, of.bytes, of.size, strict=True)
     ]
-
-
-def _compare_collective(parts: Sequence[RankOfJob], groups: dict[_Key, _Group], rows: Matched) -> None:
-    """Compares one collective; `rows` is its index on each participating rank."""
-    durations = {rank: parts[rank].collectives.duration_ps[at] for rank, at in rows.items()}
-    last = min(durations, key=durations.__getitem__)
-    transfer = durations[last]
-    waits = {rank: duration - transfer for rank, duration in durations.items()}
-    waited = sum(waits.values())
-    of, at = parts[last].collectives, rows[last]
-    group = groups[of.names[of.name[at]], of.groups[of.group[at]], of.bytes[at], of.size[at]]
-    group.compared += 1
-    group.occurrences += len(rows)
-    group.transfer_ps += transfer
-    group.waiting_ps += waited
-    group.last[_rank_name(parts[last])] += waited > 0
 
 
 # -- for the report ------------------------------------------------------------------------------------------------
@@ -529,23 +519,33 @@ def _step_rows(
     ]
 
 
-def _collective_rows(groups: dict[_Key, _Group]) -> Iterable[dict[str, Cell]]:
-    for (name, members, size, ranks), group in sorted(groups.items(), key=lambda item: -item[1].total_ps):
-        mean_ps = group.total_ps / group.count
-        transfer = group.transfer_ps / group.compared if group.compared else None
-        yield {
-            "operation": name,
-            "ranks": ranks or None,
-            "group": members.replace("|", " ").strip() or None,
-            "bytes": size or None,
-            "count": group.count,
-            "total_us": round_us(group.total_ps),
-            "avg_us": round_us(mean_ps),
-            "transfer_us": None if transfer is None else round_us(transfer),
-            "waiting_us": round_us(group.waiting_ps / group.occurrences) if group.occurrences else None,
-            "bus_gb_per_s": bandwidth.bus_bandwidth(name, size, ranks, mean_ps if transfer is None else transfer),
-            "last": max(group.last, key=group.last.__getitem__) if group.last.total() else None,
-        }
+def _collective_rows(found: Merged, last: Merged) -> Table:
+    came_last: dict[tuple[Any, ...], str] = {}
+    for *key, rank, waits in zip(*(last[name] for name in (*LAST.keys, "waits")), strict=True):
+        if waits:
+            came_last.setdefault(tuple(key), rank)
+    kinds = [*zip(*(found[name] for name in _KEYS), strict=True)]
+    mean_ps = [ps / count for ps, count in zip(found["total_ps"], found["count"], strict=True)]
+    transfer_ps = _by(found, "transfer_ps", "compared")
+    waiting_ps = _by(found, "waiting_ps", "occurrences")
+    return found.table(
+        COLLECTIVE_FIELDS,
+        ranks=[ranks or None for ranks in found["ranks"]],
+        group=[members.replace("|", " ").strip() or None for members in found["members"]],
+        bytes=[size or None for size in found["bytes"]],
+        avg_us=[*map(round_us, mean_ps)],
+        transfer_us=[None if ps is None else round_us(ps) for ps in transfer_ps],
+        waiting_us=[None if ps is None else round_us(ps) for ps in waiting_ps],
+        bus_gb_per_s=[
+            bandwidth.bus_bandwidth(name, size, ranks, mean if transfer is None else transfer)
+            for (name, _, size, ranks), mean, transfer in zip(kinds, mean_ps, transfer_ps, strict=True)
+        ],
+        last=[came_last.get(kind) for kind in kinds],
+    )
+
+
+def _by(found: Merged, measure: str, count: str) -> list[float | None]:
+    return [ps / number if number else None for ps, number in zip(found[measure], found[count], strict=True)]
 
 
 def _transfers(parts: Sequence[RankOfJob], matched: Sequence[Matched]) -> Iterable[bandwidth.Transfer]:
@@ -607,7 +607,7 @@ def _culprit_text(parts: Sequence[RankOfJob], worst: int) -> list[str]:
     ]
 
 
-def _describe_cost(parts: Sequence[RankOfJob], groups: Iterable[_Group]) -> Iterable[str]:
+def _describe_cost(parts: Sequence[RankOfJob], collectives: Merged) -> Iterable[str]:
     """What communication costs the ranks, as their accounts say it, and how much of that is waiting for each other,
     where no rank is named that the others wait for in it."""
     shares = sorted(_communicating(part) for part in parts if part.whole.parts_ps[1])
@@ -617,9 +617,9 @@ def _describe_cost(parts: Sequence[RankOfJob], groups: Iterable[_Group]) -> Iter
     least, most = (f"{share:.1f}" for share in (shares[0], shares[-1]))
     of = f"{least} to {most} % {each}, by rank" if least != most else f"{most} % {each}"
     yield f"communication takes {of}"
-    compared = [group for group in groups if group.compared]
-    waiting, usual = (sum(getattr(group, name) for group in compared) for name in ("waiting_ps", "occurrences"))
-    transfer = sum(group.transfer_ps * group.occurrences / group.compared for group in compared)
+    waiting, usual = collectives.total("waiting_ps"), collectives.total("occurrences")
+    shared = zip(collectives["transfer_ps"], collectives["occurrences"], collectives["compared"], strict=True)
+    transfer = sum(ps * occurrences / compared for ps, occurrences, compared in shared if compared)
     if waiting > transfer:
         alone, whole = (duration_text(ps / usual / 1e9) for ps in (transfer, transfer + waiting))
         yield f"most of it is waiting for the rank that comes last: of {whole} a collective the transfer takes {alone}"

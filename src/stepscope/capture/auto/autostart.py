@@ -1,11 +1,24 @@
 """Watches a process: installs the finders, the signal handler, and the autopilot that they report to.
 
 `import stepscope` does this if STEPSCOPE_LOGDIR is set, and so do `stepscope run` and `python -m stepscope.autostart`.
+
+The watch extends to the Python processes that a program starts:
+
+- A fork inherits everything.  It captures steps but never a time window, so workers that only load data write nothing.
+- `multiprocessing` with fresh processes, and any `subprocess` that runs this Python or a script of it: its command
+  stays as it is, and `startup/sitecustomize.py` comes before its program.  That is how launchers such as `torchrun`
+  start their ranks.
+- A process that is started in another way, or by another Python, is captured if it imports stepscope and its
+  environment names a logdir.
+
+Nothing is added to the Python installation, and what we add to the environment of a process is gone before its program
+begins: neither the program nor what it starts sees it.
 """
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -15,14 +28,13 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from stepscope.capture import files, job, program_end, report, workers
-from stepscope.capture.auto import children
 from stepscope.capture.auto.autopilot import Autopilot
 from stepscope.capture.auto.ledger import Ledger
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.own_threads import register_at_fork
 from stepscope.capture.patches import Undo
 from stepscope.capture.program_end import REQUEST, take_signal
-from stepscope.capture.startup.sitecustomize import STARTED
+from stepscope.capture.startup.sitecustomize import STARTED, WAITS
 from stepscope.capture.steps.finding import FINDING
 from stepscope.capture.steps.step_loop import StepSource
 from stepscope.errors import CaptureError
@@ -31,6 +43,8 @@ from stepscope.kernels.untraced import untraced
 if TYPE_CHECKING:
     from stepscope.capture.proving.prover import Prover
     from stepscope.capture.watching.continuous import Watch
+
+_FOLLOW = f"{WAITS}stepscope.capture.auto.autostart:arm_child"  # in a child, once it imports a framework
 
 
 class LastingWatch:
@@ -240,7 +254,7 @@ def arm(settings: Settings, show_line: Callable[[str], object], parent: Ledger |
     with report.NeverRaise("watching the program", strict=False):
         armed.install()
         workers.install()
-        children.inherit(settings, armed.ledger)
+        _inherit(settings, armed.ledger)
         if STARTED.is_followed:
             report.Saying.follow()
         ThisProcess.armed = armed
@@ -251,7 +265,7 @@ def disarm() -> None:
     """Ends the watch, and leaves the process as it was."""
     armed, ThisProcess.armed = ThisProcess.armed, None
     if armed is not None:
-        children.disinherit()
+        STARTED.forget()
         armed.remove()
 
 
@@ -270,7 +284,7 @@ def arm_child(payload: str) -> None:
     """In a process that a watched program has started, before its first line or its first framework."""
     if _is_own_command():
         return
-    settings, ledger = children.read_payload(payload)
+    settings, ledger = _read_payload(payload)
     armed = settings and arm(settings, print_for_user, ledger)
     if armed:
         armed.autopilot.watch_from_here(at_once=False)
@@ -317,3 +331,29 @@ def can_write(logdir: str, goes_on: bool = True) -> bool:
 def print_for_user(line: str) -> None:
     """Prints a line for the user to stderr."""
     report.print_line(line)
+
+
+def _inherit(settings: Settings, ledger: Ledger) -> None:
+    """Captures processes that start from now on as well; they list in the ledger what they captured."""
+    job.LAUNCH.name = job.LAUNCH.name or ledger.to_text()
+    folder = workers.shared_folder()
+    payload = json.dumps(
+        {
+            "settings": settings.to_environment(),
+            "ledger": ledger.to_text(),
+            "job": job.LAUNCH.name,
+            "workers": str(folder) if folder else "",
+        }
+    )
+    STARTED.follow(f"{_FOLLOW}\n{payload}")
+
+
+def _read_payload(payload: str) -> tuple[Settings | None, Ledger]:
+    """What `_inherit` of the process that started this one left for it."""
+    said = json.loads(payload)
+    job.LAUNCH.name = said["job"]
+    workers.share_folder(said["workers"])
+    ledger = Ledger.from_text(said["ledger"])
+    job.LAUNCH.folder = ledger.folder
+    settings = Settings.from_environment({**os.environ, **said["settings"]})
+    return settings and settings.derive_for_child(), ledger

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from stepscope.capture import report
+from stepscope.capture.frameworks import find_cuda
 from stepscope.capture.job import this_worker
 from stepscope.capture.orphans import output_of
 from stepscope.capture.own_threads import OwnThread, is_main_thread, register_at_fork
@@ -33,7 +34,6 @@ from stepscope.capture.proving.deadlines import (
     has_children,
     watch_for_silence,
 )
-from stepscope.capture.proving.devices import wait_for_devices
 from stepscope.capture.proving.experiment import TOO_EARLY, Experiment, Steps, split_rank
 from stepscope.capture.proving.options import ProveOptions
 from stepscope.capture.proving.stopwatch import KnobTurner, Stopwatch
@@ -321,3 +321,22 @@ def places_of(overview: dict[str, Any]) -> tuple[str, ...]:
     culprits = [row.get("culprit") or {} for row in overview.get("account", ())]
     named = [f"{each['file']}:{each['name'].split()[0].removesuffix('()')}" for each in culprits if each.get("file")]
     return tuple(dict.fromkeys([*advised, *named]))[:_MOST_FROM_ACCOUNT]
+
+
+def wait_for_devices() -> None:
+    """Waits until devices have done the work of JAX, PyTorch and TensorFlow that steps have started.
+
+    A step that waits for nothing ends when its work is queued, and the work runs in the steps after it.  Without this a
+    block would leave work to the next one, and a step whose waiting is left out would seem to have no work at all.
+    """
+    jax: Any = sys.modules.get("jax")
+    tensorflow: Any = sys.modules.get("tensorflow")
+    if hasattr(jax, "live_arrays"):
+        for array in jax.live_arrays():
+            with suppress(RuntimeError):  # another thread has donated or deleted it
+                array.block_until_ready()
+    cuda = find_cuda()
+    if cuda is not None:
+        cuda.synchronize()
+    if hasattr(tensorflow, "config") and tensorflow.config.list_physical_devices("GPU"):
+        tensorflow.test.experimental.sync_devices()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +11,7 @@ from stepscope.analysis.hlo.fields import fields_of
 from stepscope.analysis.hlo.texts import texts_of
 from stepscope.model.arrays import I64, U8
 from stepscope.records import dataclass
+from stepscope.vocabulary.python import is_of_user
 
 _OP_TYPE, _OP_NAME, _FILE, _LINE, _FRAME = 1, 2, 3, 4, 15
 _FILE_NAMES, _FUNCTION_NAMES, _LOCATIONS, _FRAMES = 1, 2, 3, 4
@@ -32,6 +34,20 @@ class InstructionSource:
     op_type: str = ""
     line: str = ""
     stack: tuple[str, ...] = ()
+
+    def users(self) -> Iterator[str]:
+        """The frames of the program around it, innermost first."""
+        return filter(is_user_frame, self.stack)
+
+    @property
+    def place(self) -> str:
+        """The innermost frame of the program, else the innermost call: where it was traced."""
+        return next(self.users(), self.line)
+
+
+def is_user_frame(frame: str) -> bool:
+    """Whether a frame of a stack, `file:line function`, is of the program and not of a library."""
+    return is_of_user(f"${frame}")
 
 
 @dataclass(frozen=True)

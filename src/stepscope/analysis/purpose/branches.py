@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.analysis.purpose.compiled import ProgramWork, program_work
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
 from stepscope.vocabulary.jax import is_choice_of_rows
-from stepscope.vocabulary.python import is_of_user
 
 
 @dataclass(frozen=True)
@@ -42,13 +40,13 @@ def _of_program(work: ProgramWork) -> list[BothBranches]:
     named = zip(selects, module.sources.read(selects) if selects else (), strict=True)
     branches: dict[str, str] = {}
     for row, source in named:
-        if is_choice_of_rows(source.op_name) and (users := _users(source)) and not _compares_itself(work, row):
+        if is_choice_of_rows(source.op_name) and (users := [*source.users()]) and not _compares_itself(work, row):
             branches |= dict.fromkeys(_functions_chosen(work, row, users), users[0])
     run = [row for row in distinct(work.instruction).tolist() if row >= 0] if branches else []
     called: dict[str, list[int]] = {}
     for row, source in zip(run, module.sources.read(run) if run else (), strict=True):
         if module.opcode_of(row) not in ("while", "conditional", "call"):
-            for line in {branches[each] for each in map(_function_of, _users(source)) if each in branches}:
+            for line in {branches[each] for each in map(_function_of, source.users()) if each in branches}:
                 called.setdefault(line, []).append(row)
     return [BothBranches(work.runs_of(rows), line) for line, rows in called.items()]
 
@@ -58,7 +56,7 @@ def _functions_chosen(work: ProgramWork, row: int, around: list[str]) -> set[str
     taken = [work.flow.origin(each) for each in work.module.operands.linked(row)[1:]]
     known, found = {_function_of(each) for each in around}, set[str]()
     for source in work.module.sources.read(taken) if taken else ():
-        others = [each for each in map(_function_of, _users(source)) if each not in known]
+        others = [each for each in map(_function_of, source.users()) if each not in known]
         found.update(others[-1:])
     return found
 
@@ -67,11 +65,6 @@ def _function_of(frame: str) -> str:
     """`train.py step` of the frame `train.py:9 step`."""
     place, _, function = frame.partition(" ")
     return f"{place.rpartition(':')[0]} {function}"
-
-
-def _users(source: InstructionSource) -> list[str]:
-    """The frames of the program around an instruction, the innermost first."""
-    return [frame for frame in source.stack if is_of_user("$" + frame)]
 
 
 def _compares_itself(work: ProgramWork, row: int) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stepscope.analysis.hlo.sources import InstructionSource
+from stepscope.analysis.hlo.sources import InstructionSource, is_user_frame
 from stepscope.analysis.purpose.compiled import ProgramWork, product_sources, program_work, rows_of
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
@@ -26,7 +26,7 @@ from stepscope.vocabulary.computing_ops import FACTORS, op_alone
 from stepscope.vocabulary.custom_calls import FREE, kind_of_call
 from stepscope.vocabulary.jax import is_backward, is_layer, op_at_end
 from stepscope.vocabulary.lookup import has_trait, type_names
-from stepscope.vocabulary.python import is_of_user, runs_layer
+from stepscope.vocabulary.python import runs_layer
 from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 
 _BOTH_WAYS = 0.1  # of a part: what is trained runs forward and backward, one of them rarely for less; judgement
@@ -139,12 +139,12 @@ def _of_program(work: ProgramWork) -> tuple[I64, list[InstructionSource], Mask]:
     run = distinct(instruction)
     read = dict(zip(run.tolist(), module.sources.read(run.tolist()) if len(run) else (), strict=True))
     # A compiler also writes other sums as products.
-    layers = {_place(source) for _, source in product_sources(work) if is_layer(source.op_name)}
+    layers = {source.place for _, source in product_sources(work) if is_layer(source.op_name)}
     own = [row for row in rows_of(module, "gather") if _is_given(work, row)]
     # A kernel of a library, such as fused attention, stands for layers, whatever its name.
     own += [row for row in rows_of(module, "custom-call") if kind_of_call(module.target_of(row)) != FREE]
-    layers |= {_place(source) for source in (module.sources.read(own) if own else ())}
-    found = {each: _place(source) in layers or _in_layer(source) for each, source in read.items()}
+    layers |= {source.place for source in (module.sources.read(own) if own else ())}
+    found = {each: source.place in layers or _in_layer(source) for each, source in read.items()}
     return (
         work.rows[known],
         [read[each] for each in instruction.tolist()],
@@ -158,28 +158,18 @@ def _is_given(work: ProgramWork, row: int) -> bool:
     return work.module.opcode_of(origin) == "parameter" and work.module.computation[origin] == work.module.entry
 
 
-def _place(source: InstructionSource) -> str:
-    """The line of the program that an instruction was traced at."""
-    return next((frame for frame in source.stack if is_of_user(_as_frame(frame))), source.line)
-
-
 def _in_layer(source: InstructionSource) -> bool:
     """Whether a library's layer is between an instruction and the line of the program that asked for it."""
     for frame in source.stack:
-        if is_of_user(_as_frame(frame)):
+        if is_user_frame(frame):
             return False
         if runs_layer(frame.partition(" ")[2]):
             return True
     return False
 
 
-def _as_frame(frame: str) -> str:
-    place, _, function = frame.partition(" ")
-    return f"${place} {function}"
-
-
 def _functions_around(source: InstructionSource) -> set[tuple[str, str]]:
-    users = [frame.partition(" ") for frame in source.stack if is_of_user(_as_frame(frame))]
+    users = (frame.partition(" ") for frame in source.users())
     return {(place.rpartition(":")[0], function) for place, _, function in users}
 
 

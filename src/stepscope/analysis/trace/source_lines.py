@@ -17,7 +17,6 @@ from stepscope.model.arrays import I64, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_graph_lines
 from stepscope.vocabulary.lookup import type_names
-from stepscope.vocabulary.python import is_of_user
 
 if TYPE_CHECKING:
     from stepscope.analysis.hlo.module import Module
@@ -137,9 +136,8 @@ def _line_of_users(module: Module, row: int) -> SourceLine | None:
 
 
 def _line_of(source: InstructionSource) -> SourceLine | None:
-    frames = [frame.partition(" ") for frame in source.stack]
-    users = (frame for frame in frames if is_of_user(f"${frame[0]} {frame[2]}"))
-    place, _, function = next(users, frames[0] if frames else (source.line, "", ""))
+    frame = next(source.users(), source.stack[0] if source.stack else "")
+    place, _, function = frame.partition(" ") if frame else (source.line, "", "")
     file, _, number = place.rpartition(":")
     function = function.replace(".<locals>", "")
     return SourceLine(function, file, int(number)) if file and number.isdigit() else None

@@ -46,12 +46,12 @@ export interface HostState {
   readonly file: string;
   readonly bytes: number;
   readonly state: string;
-  readonly error: Told | null;
+  readonly error: ErrorBody | null;
   readonly partial: boolean;
 }
 
 /** An error as the server sends it. */
-export interface Told {
+export interface ErrorBody {
   readonly error: string;
   readonly hint: string;
   readonly choices: readonly string[];
@@ -91,7 +91,7 @@ export interface SessionState {
   /** Of the start page; the doubts hold them. */
   readonly warnings: readonly string[];
   readonly doubts: readonly Doubt[];
-  readonly error: Told | null;
+  readonly error: ErrorBody | null;
 }
 
 export interface ToolAnswer<T extends ToolName = ToolName, R = ReportOf<T>> {

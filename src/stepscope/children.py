@@ -7,7 +7,7 @@ spawning runs the user's main module again.
 A message is eight bytes with its length and then as many bytes; questions come on stdin, answers go to stdout.  The
 process ends when its stdin is closed, so it does not outlive the one that started it.  What it is asked and what it
 answers is the business of its module: `engines/child.py` analyses hosts, `sql/worker.py` answers questions,
-`capture/aside.py` converts what was recorded.
+`capture/other_process.py` converts what was recorded.
 """
 
 from __future__ import annotations

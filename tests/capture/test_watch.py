@@ -276,8 +276,8 @@ def test_a_disk_that_is_full_for_an_hour_is_said_once_and_leaves_nothing_half(tm
 
 KILLED_WHILE_IT_CONVERTS = """
 import os, signal, sys, stepscope
-from stepscope.capture import aside
-aside.Helper.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+from stepscope.capture import other_process
+other_process.ConverterProcess.run = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 watch = stepscope.watch(sys.argv[1], window_steps=0, series=0)
 for number in range(5):
     with stepscope.step(number): pass
@@ -299,12 +299,12 @@ def test_a_job_that_is_killed_while_it_converts_leaves_the_whole_capture_which_s
 
 INTERRUPTED = """
 import os, signal, sys, stepscope
-from stepscope.capture import aside
-run = aside.Helper.run
+from stepscope.capture import other_process
+run = other_process.ConverterProcess.run
 def interrupt(*words):
     os.kill(os.getpid(), signal.SIGINT)
     return run(*words)
-aside.Helper.run = interrupt
+other_process.ConverterProcess.run = interrupt
 watch = stepscope.watch(sys.argv[1], window_steps=0, series=0)
 for number in range(5):
     with stepscope.step(number): pass

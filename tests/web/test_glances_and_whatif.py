@@ -15,8 +15,8 @@ from stepscope.api import load
 from stepscope.cache import Cache, CacheOptions
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
-from stepscope.web.glances import READING, Prefetcher
 from stepscope.web.site import Site, SiteOptions
+from stepscope.web.summaries import READING, Prefetcher
 
 
 class Page:
@@ -48,16 +48,16 @@ def test_a_session_that_nobody_opened_is_read_for_its_glance_which_stays_for_the
     page = Page(stored / "logs", stored / "cache")
     asked = f"/api/glances?sessions={page.session}"
     assert page.get(f"{asked},nonsense") == {page.session: READING, "nonsense": None}
-    await_until(lambda: page.get(asked)[page.session] != READING, 60, "the glance")
-    glance = page.get(asked)[page.session]
+    await_until(lambda: page.get(asked)[page.session] != READING, 60, "the summary")
+    summary = page.get(asked)[page.session]
     overview = load(stored / "logs").overview().to_dict()  # type: ignore[attr-defined]
-    assert glance["verdict"] == overview["verdict"]
-    assert glance["step_ms"] == overview["median_step_ms"]
-    assert glance["steps_ms"] == [step["duration_ms"] for step in overview["steps"]]
+    assert summary["verdict"] == overview["verdict"]
+    assert summary["step_ms"] == overview["median_step_ms"]
+    assert summary["steps_ms"] == [step["duration_ms"] for step in overview["steps"]]
     page.site.close()
 
     other = Page(stored / "logs", stored / "cache")
-    assert other.get(f"/api/glances?sessions={page.session}") == {page.session: glance}
+    assert other.get(f"/api/glances?sessions={page.session}") == {page.session: summary}
     other.site.close()
 
 
@@ -70,7 +70,7 @@ def test_a_damaged_session_says_why_it_has_no_glance_and_one_that_is_too_large_i
     page.site.close()
 
     listed = page.site.catalogue.sessions()[0]
-    assert Prefetcher(Cache(), most_bytes=1, is_busy=lambda: False).glance(listed) is None
+    assert Prefetcher(Cache(), most_bytes=1, is_busy=lambda: False).summary(listed) is None
 
 
 def test_a_prediction_is_that_of_the_api_and_nonsense_is_refused(stored: Path) -> None:

@@ -42,9 +42,9 @@ from stepscope.web import api_tools, static
 from stepscope.web import opened as opened_module
 from stepscope.web.app import App
 from stepscope.web.catalogue import Root
-from stepscope.web.glances import READING
 from stepscope.web.hosts import own_names
 from stepscope.web.site import MOST_WAITING, Site, SiteOptions, import_ahead
+from stepscope.web.summaries import READING
 
 
 def client_of(*logdirs: Path, **options: Any) -> Client:

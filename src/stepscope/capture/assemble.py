@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stepscope.capture import cost
-from stepscope.capture.aside import Helper, UnableError
+from stepscope.capture.other_process import ConverterProcess, UnableError
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact, Collected
 from stepscope.formats.spool.layout import FRAMEWORK_LOST
@@ -32,7 +32,7 @@ _BYTES_PER_S = 1e6
 
 
 def assemble_profile(
-    spool: Spool, clock_ns: int, framework: Collected | None, host: str, helper: Helper, jump_ns: int = 0
+    spool: Spool, clock_ns: int, framework: Collected | None, host: str, helper: ConverterProcess, jump_ns: int = 0
 ) -> Collected:
     """The files to store.
 
@@ -86,7 +86,7 @@ def _notes(framework: Collected | None, first: bytes | Path | None, host: str) -
 
 
 def make_profile_in_helper(
-    spooled: bytes, framework: bytes | Path | None, host: str, jump_ns: int, helper: Helper
+    spooled: bytes, framework: bytes | Path | None, host: str, jump_ns: int, helper: ConverterProcess
 ) -> bytes | Path:
     """As `make_profile`, by the helper if it is wanted; the profile is a file of its folder then."""
     if helper.is_wanted:
@@ -103,7 +103,7 @@ def make_profile_in_helper(
 
 
 def main(arguments: Sequence[str], spooled: bytes) -> None:
-    """Makes a profile.  Another process runs this; see `stepscope.capture.aside`.
+    """Makes a profile.  Another process runs this; see `stepscope.capture.other_process`.
 
     Args:
         arguments: the path of the result, the host's name, the clock's jump in ns, and the path of the framework's

@@ -265,12 +265,12 @@ def upload(stored: list[Path], target: Target) -> str:
     Raises:
         CaptureError: a file could not be copied; all of them are still in the local folder.
     """
-    from stepscope.capture import aside, uploading
+    from stepscope.capture import other_process, uploading
 
     try:
         for path in stored:
             uploading.copy(path, f"{target.url}/{path.name}")
-    except (InputError, aside.FailedError) as error:
+    except (InputError, other_process.FailedError) as error:
         known = error.problem if isinstance(error, InputError) else None
         raise CaptureError(
             f"the profile could not be copied to the logdir: {known.reason if known else error}",

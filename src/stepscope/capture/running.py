@@ -12,10 +12,10 @@ from functools import partial
 from pathlib import Path
 
 from stepscope.capture import cost, files, report, tracers
-from stepscope.capture.aside import Helper
 from stepscope.capture.assemble import assemble_profile, measure_jump_ns
 from stepscope.capture.kept_arrays import KeptArrays
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.other_process import ConverterProcess
 from stepscope.capture.out_of_memory import describe_failure, find_full_memory
 from stepscope.capture.own_threads import is_main_thread
 from stepscope.capture.program_facts import collect_program_facts
@@ -89,7 +89,7 @@ class Capture:
         self._thread = threading.get_ident()
         self._spool: Spool | None = None
         self._recording: Recording | None = None
-        self._helper = Helper()
+        self._helper = ConverterProcess()
         self._flusher = Ticker("flush", _LOOK_S, self._look)
         self._flush_lock = threading.Lock()
         self._flushed_ns = self._start_ns = self._start_unix_ns = self._jump_ns = 0

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stepscope.capture import aside
+from stepscope.capture import other_process
 from stepscope.errors import InputError
 
 _PATIENCE_S = 600.0
@@ -22,11 +22,11 @@ def copy(path: Path, address: str) -> None:
 
     Raises:
         InputError: it could not be copied.
-        aside.FailedError: nor by another process.
+        other_process.FailedError: nor by another process.
     """
     if getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive():
-        with suppress(aside.UnableError):
-            aside.run(__name__, [str(path), address], _PATIENCE_S)
+        with suppress(other_process.UnableError):
+            other_process.run(__name__, [str(path), address], _PATIENCE_S)
             return
     _copy(path, address)
 
@@ -38,7 +38,7 @@ def _copy(path: Path, address: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Copies one file.  Another process runs this; see `stepscope.capture.aside`.
+    """Copies one file.  Another process runs this; see `stepscope.capture.other_process`.
 
     Args:
         arguments: the file and its address.

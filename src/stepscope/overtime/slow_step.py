@@ -11,7 +11,8 @@ from stepscope.formats.spool.reader import read
 
 
 def main(arguments: Sequence[str], ring: bytes) -> None:
-    """Writes the reason, for people, and what identifies it.  Another process runs this; see `stepscope.capture.aside`.
+    """Writes the reason, for people, and what identifies it.  Another process runs this, see
+    `stepscope.capture.other_process`.
 
     Args:
         arguments: the number of the step, and the path of the result.

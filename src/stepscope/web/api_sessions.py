@@ -17,7 +17,7 @@ from stepscope.web.answers import Answer, Refused, error_json, json_answer
 from stepscope.web.catalogue import Listed
 from stepscope.web.opened import FIRST_TOOL, HostProgress, OpenSession
 from stepscope.web.routes import Route, read_integer
-from stepscope.web.site import MOST_GLANCES, Site
+from stepscope.web.site import MOST_SUMMARIES, Site
 
 if TYPE_CHECKING:
     from stepscope.analysis.overview.overview_tool import OverviewReport
@@ -84,10 +84,10 @@ def session(site: Site, request: Request, session: str) -> Answer:
     )
 
 
-def glances(site: Site, request: Request) -> Answer:
-    """Answers with the glances of `sessions=ID,ID`; null for those that are unknown or not read."""
+def summaries(site: Site, request: Request) -> Answer:
+    """Answers with the summaries of `sessions=ID,ID`; null for those that are unknown or not read."""
     wanted = [session for session in request.args.get("sessions", "").split(",") if session]
-    return json_answer(site.glances(wanted[:MOST_GLANCES]))
+    return json_answer(site.summaries(wanted[:MOST_SUMMARIES]))
 
 
 def shown_path(site: Site, path: str) -> str:
@@ -187,5 +187,5 @@ ROUTES = (
     Route("/api/sessions", sessions),
     Route("/api/sessions/<session>", session),
     Route("/api/sessions/<session>/report", report_file),
-    Route("/api/glances", glances),
+    Route("/api/glances", summaries),
 )

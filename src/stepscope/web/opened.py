@@ -21,8 +21,8 @@ from stepscope.shelf import Recent, TraceShelf
 from stepscope.switching import switching_quickly
 from stepscope.web.answers import Answer, Refused
 from stepscope.web.catalogue import Listed
-from stepscope.web.glances import Glance, glance_of, keep_glance
 from stepscope.web.memory import return_memory
+from stepscope.web.summaries import SessionSummary, keep_summary, summarize_session
 
 if TYPE_CHECKING:
     from stepscope.model import HostTrace
@@ -77,7 +77,7 @@ class OpenSession:
         state: `ready` once the first tool is; the others may still be computed.
         error: why the session failed.
         stage: the current background work.
-        glance: what the list of sessions shows, once the session is ready.
+        summary: what the list of sessions shows, once the session is ready.
     """
 
     def __init__(self, listed: Listed, cache: Cache, shelf: TraceShelf) -> None:
@@ -88,7 +88,7 @@ class OpenSession:
         self.hosts = {file.host: HostProgress() for file in listed.session.files}
         self.tools = {tool.name: ToolState() for tool in all_tools()}
         self.state: State = "loading"
-        self.glance: Glance | None = None
+        self.summary: SessionSummary | None = None
         self.error: StepscopeError | None = None
         self.stage = "waiting"
         self.started = time.monotonic()
@@ -242,8 +242,8 @@ class OpenSession:
         """Keeps what the list of sessions shows of this one."""
         report = self._reports.get((FIRST_TOOL, None, None))
         if report is not None:
-            self.glance = glance_of(report)
-            keep_glance(self._cache, self.listed, self.glance)
+            self.summary = summarize_session(report)
+            keep_summary(self._cache, self.listed, self.summary)
 
     def _try_report(self, tool: str) -> None:
         """Loads a report; a failure is shown on the tool's page and the other tools go on."""

@@ -19,10 +19,10 @@ from stepscope.shelf import TraceShelf
 from stepscope.web.answers import Refused
 from stepscope.web.capturing import Captures, find_logdir
 from stepscope.web.catalogue import Catalogue, Listed, Root
-from stepscope.web.glances import READING, Glance, Prefetcher
 from stepscope.web.hosts import HostNames
 from stepscope.web.notes.note_store import NoteStore, default_store
 from stepscope.web.opened import FIRST_TOOL, OpenSession
+from stepscope.web.summaries import READING, Prefetcher, SessionSummary
 
 if TYPE_CHECKING:
     from stepscope.sql.asking import Asker
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MOST_OPEN = 8
 """Sessions whose reports are kept; the least recently used is dropped first."""
 
-MOST_GLANCES = 100  # in one request
+MOST_SUMMARIES = 100  # in one request
 
 MOST_WAITING = 4
 """Requests that may wait for a session to be ready; each holds a thread of the server."""
@@ -131,21 +131,21 @@ class Site:
                 self._opened.pop(next(iter(self._opened))).close()
         return known
 
-    def glances(self, sessions: Sequence[str]) -> dict[str, Glance | None]:
+    def summaries(self, sessions: Sequence[str]) -> dict[str, SessionSummary | None]:
         """What is known of sessions; what is not is read in the background.  None for unknown ids."""
         listed = {one.id: one for one in self.catalogue.sessions()}
         with self._lock:
-            fresh = {session: opened.glance for session, opened in self._opened.items()}
+            fresh = {session: opened.summary for session, opened in self._opened.items()}
         return {
-            session: fresh.get(session) or (self._prefetcher.glance(listed[session]) if session in listed else None)
+            session: fresh.get(session) or (self._prefetcher.summary(listed[session]) if session in listed else None)
             for session in sessions
         }
 
     def read_profiles(self) -> list[LoadedProfile]:
         """The newest sessions that were read, the oldest of them first."""
         deleted = {session for session, words in self.words.all().items() if words.deleted}
-        listed = [one for one in self.catalogue.sessions()[:MOST_GLANCES] if one.id not in deleted]
-        known = self.glances([one.id for one in listed])
+        listed = [one for one in self.catalogue.sessions()[:MOST_SUMMARIES] if one.id not in deleted]
+        known = self.summaries([one.id for one in listed])
         read = [one.session for one in reversed(listed) if known[one.id] not in (None, READING)]
         return [LoadedProfile(session, session.files, self._cache, shelf=self.shelf) for session in read]
 

@@ -18,8 +18,8 @@ from stepscope.formats.spool.layout import Chunk, StatValue
 from stepscope.records import dataclass
 
 if TYPE_CHECKING:
-    from stepscope.capture.aside import Helper
     from stepscope.capture.options import ProfilerOptions
+    from stepscope.capture.other_process import ConverterProcess
     from stepscope.errors import CaptureError
 
 Metadata = Mapping[str, object]
@@ -71,7 +71,7 @@ class Recording(Protocol):
     """What was recorded, before it has its final form.  Nothing here uses the framework's profiler, so the work may be
     done on another thread than the training."""
 
-    def collect(self, host: str, helper: Helper) -> Collected:
+    def collect(self, host: str, helper: ConverterProcess) -> Collected:
         """Makes the files' contents; slow.  `helper`: does work that would hold up the program."""
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stepscope.capture.aside import Helper
+from stepscope.capture.other_process import ConverterProcess
 from stepscope.capture.patches import Observer, Undo, observe_attribute
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.tracers.base import Artifact, Collected
@@ -114,7 +114,7 @@ class ExportFolder:
         folder.mkdir(parents=True)
         (folder / "host.xplane.pb").write_bytes(content)
 
-    def collect(self, host: str, helper: Helper) -> Collected:
+    def collect(self, host: str, helper: ConverterProcess) -> Collected:
         """The XSpace file that was exported.  Raises CaptureError if there is none."""
         found = sorted(Path(self.path).glob("plugins/profile/*/*.xplane.pb"))
         if not found:

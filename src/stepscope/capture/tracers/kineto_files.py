@@ -1,5 +1,5 @@
 """Makes the files of a capture from the trace that PyTorch's profiler writes: the trace compressed, and as XSpace.
-Another process runs this; see `stepscope.capture.aside`."""
+Another process runs this; see `stepscope.capture.other_process`."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any
 
 from stepscope.capture import report
-from stepscope.capture.aside import Helper, UnableError
 from stepscope.capture.options import ProfilerOptions
+from stepscope.capture.other_process import ConverterProcess, UnableError
 from stepscope.capture.tracers import kineto_files
 from stepscope.capture.tracers.base import Artifact, Collected, Metadata, Span
 from stepscope.capture.tracers.giving_way import ProfilerOwnership
@@ -326,7 +326,7 @@ class TorchRecording:
         self._open_steps = open_steps
         self._held_s = self.held_s = held_s
 
-    def collect(self, host: str, helper: Helper) -> Collected:
+    def collect(self, host: str, helper: ConverterProcess) -> Collected:
         """The profile as XSpace, and as the Kineto JSON that PyTorch writes; only the latter if conversion fails."""
         trace = helper.folder / "trace.json"
         begin = monotonic()
@@ -367,7 +367,7 @@ class TorchRecording:
         self._native = self._describe = None
 
 
-def _convert(trace: Path, host: str, open_steps: Sequence[str], helper: Helper) -> None:
+def _convert(trace: Path, host: str, open_steps: Sequence[str], helper: ConverterProcess) -> None:
     """Packs and converts a trace in a separate process, or in this one if there is no other way."""
     patience_s = _PATIENCE_S + trace.stat().st_size / _BYTES_PER_S
     words = [str(trace), host, *open_steps]

@@ -18,8 +18,8 @@ from operator import itemgetter
 from pathlib import Path
 
 from stepscope.capture import files, memory_use, places, recorder, report
-from stepscope.capture.aside import Helper
 from stepscope.capture.job import this_worker
+from stepscope.capture.other_process import ConverterProcess
 from stepscope.capture.out_of_memory import describe_request, is_out_of_memory
 from stepscope.capture.own_threads import OwnThread, Recurring
 from stepscope.capture.running import Capture
@@ -420,7 +420,7 @@ class Watch:
                 target = self._write_ring(mark, content)
                 if target is None:
                     return
-                with closing(Helper(is_wanted=True)) as helper:
+                with closing(ConverterProcess(is_wanted=True)) as helper:
                     if mark.trigger is Trigger.SLOW_STEP and not mark.cause:
                         mark = self._explain(mark, content, helper)
                         content = ring + keep.end_of_ring(mark, end_ns, notes)
@@ -440,7 +440,7 @@ class Watch:
         if self._writer is not None and self._writer.is_this():
             self.budget.note_end()
 
-    def _explain(self, mark: Mark, content: bytes, helper: Helper) -> Mark:
+    def _explain(self, mark: Mark, content: bytes, helper: ConverterProcess) -> Mark:
         """The mark of a slow step with the reason in it.  Where that is a known one, the next slow step is kept after
         twice the time, unless it is much longer than those that are kept."""
         reason, cause = keep.explain_step(content, mark.step or 0, helper)

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from stepscope.capture import cost, files
-from stepscope.capture.aside import FailedError, Helper, UnableError
 from stepscope.capture.assemble import PROFILE, make_profile_in_helper
+from stepscope.capture.other_process import ConverterProcess, FailedError, UnableError
 from stepscope.capture.report import report
 from stepscope.capture.tracers.base import Artifact
 from stepscope.capture.watching.triggers import Mark
@@ -57,7 +57,7 @@ _PATIENCE_S = 60.0
 _EXPLAINER = "stepscope.overtime.slow_step"  # by name: nothing that captures knows an analysis
 
 
-def explain_step(content: bytes, number: int, helper: Helper) -> tuple[str, str]:
+def explain_step(content: bytes, number: int, helper: ConverterProcess) -> tuple[str, str]:
     """Why a step of a ring was slow, by its account, which the helper makes: what takes longer and where, for people,
     and what identifies that; both empty where nothing is known.
 
@@ -74,7 +74,7 @@ def explain_step(content: bytes, number: int, helper: Helper) -> tuple[str, str]
 
 
 def convert_ring(
-    content: bytes, target: files.Target, helper: Helper, attached: tuple[Artifact, ...] = ()
+    content: bytes, target: files.Target, helper: ConverterProcess, attached: tuple[Artifact, ...] = ()
 ) -> Path | str:
     """Makes the profile of a ring that `write_ring` has written; returns its path or its address.
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from stepscope.capture import aside
+from stepscope.capture import other_process
 from stepscope.capture.report import report
 from stepscope.capture.scratch import ScratchFolder
 from stepscope.capture.watching.steps import QuickStep, StepRecord
@@ -152,7 +152,7 @@ class SeriesFile:
         self._rows = 0
         with suppress(OSError):  # the folder is gone
             tail_path(self.folder, self._host).rename(self.folder / f"{self._host}.tail-{time.time_ns()}.jsonl")
-            _pack_aside(self.folder, self._host)
+            _pack_elsewhere(self.folder, self._host)
 
     def _append(self, path: Path, row: Mapping[str, object]) -> None:
         try:
@@ -230,13 +230,13 @@ class RemoteSeries(SeriesFile):
             del self._copied[name]
 
 
-def _pack_aside(folder: Path, host: str) -> None:
-    with suppress(aside.UnableError, aside.FailedError):  # the rows stay as text, which is read as well
-        aside.run(__name__, [str(folder), host], _PATIENCE_S)
+def _pack_elsewhere(folder: Path, host: str) -> None:
+    with suppress(other_process.UnableError, other_process.FailedError):  # the rows stay as text, which is read as well
+        other_process.run(__name__, [str(folder), host], _PATIENCE_S)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Packs the rows of one host.  Another process runs this; see `stepscope.capture.aside`.
+    """Packs the rows of one host.  Another process runs this; see `stepscope.capture.other_process`.
 
     Args:
         arguments: the folder and the host.

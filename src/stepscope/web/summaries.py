@@ -1,6 +1,6 @@
 """What the list of sessions shows of each beside its name.
 
-A glance is made when a session's first report is ready, and kept in the result cache: a profile is read for it once.
+A summary is made when a session's first report is ready, and kept in the result cache: a profile is read for it once.
 Those of sessions that nobody has opened are made in the background, one after another.
 """
 
@@ -27,31 +27,31 @@ if TYPE_CHECKING:
     from stepscope.web.catalogue import Listed
 
 MOST_STEPS = 40
-"""Step times in a glance, enough for a small line."""
+"""Step times in a summary, enough for a small line."""
 
 _log = logging.getLogger(__name__)
 _NAME = "glance2"
 _FAULT = "it cannot be analysed, by a fault of stepscope; opening it says more"
 
-Glance = dict[str, Any]
+SessionSummary = dict[str, Any]
 
-READING: Glance = {"reading": True}  # in place of one that is being made
+READING: SessionSummary = {"reading": True}  # in place of one that is being made
 
 _BUSY_SECONDS = 0.5
 
 
 class Prefetcher:
-    """Makes the glances of local, small sessions that nobody has opened, while none that somebody opened is read."""
+    """Makes the summaries of local, small sessions that nobody has opened, while none that somebody opened is read."""
 
     def __init__(self, cache: Cache, most_bytes: int, is_busy: Callable[[], bool]) -> None:
         self._cache, self._most_bytes, self._is_busy = cache, most_bytes, is_busy
-        self._made: dict[tuple[str, object], Glance | None] = {}
+        self._made: dict[tuple[str, object], SessionSummary | None] = {}
         self._wanted: SimpleQueue[Listed] = SimpleQueue()
         self._ends = threading.Event()
 
-    def glance(self, listed: Listed) -> Glance | None:
-        """A session's glance; `READING` if it is to come, None if it is not."""
-        if kept := kept_glance(self._cache, listed):
+    def summary(self, listed: Listed) -> SessionSummary | None:
+        """A session's summary; `READING` if it is to come, None if it is not."""
+        if kept := kept_summary(self._cache, listed):
             return kept
         key = listed.id, listed.identities
         is_small = not store.is_remote(listed.session.path) and MEMORY_OF_FILE * listed.nbytes <= self._most_bytes
@@ -74,18 +74,20 @@ class Prefetcher:
                     return
             self._made[listed.id, listed.identities] = self._read(listed)
 
-    def _read(self, listed: Listed) -> Glance | None:
+    def _read(self, listed: Listed) -> SessionSummary | None:
         try:
-            glance = glance_of(LoadedProfile(listed.session, listed.session.files, self._cache).report("overview"))
+            summary = summarize_session(
+                LoadedProfile(listed.session, listed.session.files, self._cache).report("overview")
+            )
         except (StepscopeError, OSError, ValueError) as error:
             if not isinstance(error, StepscopeError):
-                _log.exception("no glance of %s", listed.session.path)
+                _log.exception("no summary of %s", listed.session.path)
             return {"problem": error.problem.reason if isinstance(error, StepscopeError) else _FAULT}
-        keep_glance(self._cache, listed, glance)
-        return glance
+        keep_summary(self._cache, listed, summary)
+        return summary
 
 
-def glance_of(report: Report) -> Glance:
+def summarize_session(report: Report) -> SessionSummary:
     """Devices, the figures of `stepscope runs`, and step times, from the overview."""
     overview = report.to_dict()
     devices = {name: overview["environment"].get(name) for name in ("device_type", "device_count", "devices_used")}
@@ -102,16 +104,16 @@ def glance_of(report: Report) -> Glance:
     return devices | describe_overview(overview) | said | {"steps_ms": steps[::every], "long_step_ms": long_ms}
 
 
-def keep_glance(cache: Cache, listed: Listed, glance: Glance) -> None:
-    """Stores a glance until one of the session's files changes."""
-    cache.put_bytes(_key_of(listed), _NAME, msgspec.json.encode(glance))
+def keep_summary(cache: Cache, listed: Listed, summary: SessionSummary) -> None:
+    """Stores a summary until one of the session's files changes."""
+    cache.put_bytes(_key_of(listed), _NAME, msgspec.json.encode(summary))
 
 
-def kept_glance(cache: Cache, listed: Listed) -> Glance | None:
-    """The stored glance of a session as it is now; None if there is none."""
+def kept_summary(cache: Cache, listed: Listed) -> SessionSummary | None:
+    """The stored summary of a session as it is now; None if there is none."""
     kept = cache.get_bytes(_key_of(listed), _NAME)
     with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(kept, type=Glance) if kept else None
+        return msgspec.json.decode(kept, type=SessionSummary) if kept else None
     return None
 
 

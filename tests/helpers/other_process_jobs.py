@@ -1,4 +1,4 @@
-"""Work for processes of `stepscope.capture.aside`: `main([RESULT, WHAT])`."""
+"""Work for processes of `stepscope.capture.other_process`: `main([RESULT, WHAT])`."""
 
 import json
 import os

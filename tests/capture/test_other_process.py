@@ -12,11 +12,11 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
-import aside_jobs
+import other_process_jobs
 import pytest
 
 from stepscope import children
-from stepscope.capture import aside, tracers
+from stepscope.capture import other_process, tracers
 from stepscope.capture.assemble import assemble_profile
 from stepscope.capture.options import ProfilerOptions
 from stepscope.capture.orphans import output_of
@@ -45,7 +45,7 @@ TRACE = json.dumps(
 
 
 def work(result, what, patience_s=300.0):
-    aside.run(aside_jobs.__name__, [str(result), what], patience_s)
+    other_process.run(other_process_jobs.__name__, [str(result), what], patience_s)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def result(tmp_path):
 
 @pytest.fixture
 def helper():
-    made = aside.Helper()
+    made = other_process.ConverterProcess()
     yield made
     made.close()
 
@@ -82,9 +82,11 @@ def test_the_process_is_a_bare_python_that_captures_nothing(result, tmp_path, mo
 @pytest.mark.parametrize(
     ("what", "patience_s", "error", "says"),
     [
-        pytest.param("fall", 300, aside.FailedError, "ValueError: the third event is no event", id="raises"),
-        pytest.param("sleep", 0.5, aside.FailedError, "it took longer than 0 s", id="hangs"),
-        pytest.param("lack", 300, aside.UnableError, "No module named 'stepscope_has_no_such_module'", id="lacks"),
+        pytest.param("fall", 300, other_process.FailedError, "ValueError: the third event is no event", id="raises"),
+        pytest.param("sleep", 0.5, other_process.FailedError, "it took longer than 0 s", id="hangs"),
+        pytest.param(
+            "lack", 300, other_process.UnableError, "No module named 'stepscope_has_no_such_module'", id="lacks"
+        ),
     ],
 )
 def test_a_process_that_does_not_get_there_says_why(result, what, patience_s, error, says):
@@ -95,7 +97,7 @@ def test_a_process_that_does_not_get_there_says_why(result, what, patience_s, er
 def test_a_job_that_was_asked_to_end_waits_no_longer(result, no_hurry):
     children.set_deadline(0.5)
 
-    with pytest.raises(aside.FailedError, match="it took longer"):
+    with pytest.raises(other_process.FailedError, match="it took longer"):
         work(result, "sleep", patience_s=600)
 
 
@@ -114,18 +116,18 @@ def test_a_program_does_not_meet_the_process_among_its_children(result):
     program = """
 import os, signal, sys
 from contextlib import closing
-from stepscope.capture import aside
+from stepscope.capture import other_process
 seen = []
 signal.signal(signal.SIGCHLD, lambda *_: seen.append("signal"))
-with closing(aside.Helper()) as helper:
-    helper.run("aside_jobs", [sys.argv[1], "tell"], 300)
+with closing(other_process.ConverterProcess()) as helper:
+    helper.run("other_process_jobs", [sys.argv[1], "tell"], 300)
     try:
         seen.append(os.waitpid(-1, os.WNOHANG))
     except ChildProcessError:
         pass
 print(seen)
 """
-    environment = {**os.environ, "PYTHONPATH": str(Path(aside_jobs.__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": str(Path(other_process_jobs.__file__).parent)}
     command = [sys.executable, "-c", program, str(result)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
@@ -182,7 +184,7 @@ def test_a_process_whose_answer_is_none_is_ended(tmp_path, monkeypatch):
 def test_a_program_that_is_no_python_is_not_started_again(result, monkeypatch, name, executable):
     monkeypatch.setattr(sys, name, executable, raising=False)
 
-    with pytest.raises(aside.UnableError):
+    with pytest.raises(other_process.UnableError):
         work(result, "tell")
 
 
@@ -317,7 +319,7 @@ def test_what_pytorch_wrote_is_kept_if_it_cannot_be_converted(recording, helper,
     def fail(module, words, patience_s):
         if packed:
             kineto_files.pack(helper.folder / "trace.json")
-        raise aside.FailedError("it took too long")
+        raise other_process.FailedError("it took too long")
 
     monkeypatch.setattr(helper, "run", fail)
     collected = recording.collect("vm", helper)

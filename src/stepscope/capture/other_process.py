@@ -34,7 +34,7 @@ class FailedError(Exception):
     """The process ended without a result, or was ended because it took too long."""
 
 
-class Helper:
+class ConverterProcess:
     """A process for the work of one capture, started when it is first needed, and a folder for its files.
 
     Args:
@@ -90,8 +90,8 @@ class Helper:
 
 
 def run(module: str, words: Sequence[str], patience_s: float) -> None:
-    """As `Helper.run`, in a process for this alone."""
-    with closing(Helper()) as helper:
+    """As `ConverterProcess.run`, in a process for this alone."""
+    with closing(ConverterProcess()) as helper:
         helper.run(module, words, patience_s)
 
 

@@ -6,6 +6,10 @@ third of what importing Stepscope took.  Here the standard library only collects
 them or makes an object.  Comparing, hashing and showing need no text of their own; `__init__` gets its text when some
 objects were made.
 
+`msgspec.Struct` makes an object in 0.13 instead of 0.87 us, but a cold command does not gain: 200 classes take 20 ms to
+import as structs and 17 ms here, and `stepscope summary` with the 66 records of the account as structs took 2.02 s of
+processor time instead of 2.01 s, and 1.78 s instead of 1.80 s (medians of 12; 30 November 2026, on a busy machine).
+
 The classes are dataclasses to everyone who asks: `fields`, `replace`, `asdict`, `is_dataclass`, msgspec, pickle.  Only
 one that inherits from them has to be made here too: the standard library takes them for classes that are not frozen.
 """

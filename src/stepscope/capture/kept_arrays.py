@@ -393,12 +393,13 @@ class SameArrays(NamedTuple):
     """All arrays of JAX of one shape, which the program may keep as they are.
 
     Attributes:
-        shape: their sides; arrays: their numbers as objects; read: as of `EmptyMatrices`.
+        shape: their sides; arrays: their numbers as objects; read: what was read of each: where pieces begin, how long
+            each is, and the hash of what they held.
     """
 
     shape: tuple[int, ...]
     arrays: set[int]
-    read: list[tuple[Sequence[int], int]]
+    read: list[tuple[Sequence[int], int, int]]
 
     @property
     def text(self) -> str:

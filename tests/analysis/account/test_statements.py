@@ -100,6 +100,14 @@ def test_the_loop_that_calls_a_function_is_none_over_steps():
     assert loop_around(trace, line, "$train.py:5 label", training) == ("", "")
 
 
+def test_the_loop_over_steps_is_nearly_all_of_them_and_one_at_an_edge_is_none():
+    def is_of_steps(shown: str) -> bool:
+        said = found({f"{MAKE} @10 work loop=9 to=": shown})
+        return said is not None and said.is_of_steps
+
+    assert [is_of_steps(shown) for shown in ("x" * 10, "xx  xxxxxx", " xxxxxxxx ")] == [True, False, False]
+
+
 def test_of_two_calls_of_a_function_the_one_that_holds_some_time():
     said = {
         f"{MAKE} @20 teacher to=22": "xxxxx     ",

@@ -53,6 +53,12 @@ NUMPY = "numpy/_core"
         (None, "torch.log", ""),
         (None, "torch.randperm", "torch.randint"),
         ("/home/me/.pyenv/lib/python3.11/zipfile.py:1012 _read1", "", "unpack it once"),
+        ("zipfile.py:1799 write", "np.savez_compressed", "packs what it writes"),
+        (f"{NUMPY.split('/')[0]}/lib/_npyio_impl.py:790 _savez", "np.savez_compressed", "packs what it writes"),
+        ("gzip.py:300 read", "np.load", "unpack it once"),
+        ("tensorflow/python/eager/execute.py:53 quick_execute", "tf.summary.histogram", "every N steps"),
+        (f"{NUMPY}/fromnumeric.py:3 histogram", "np.histogram", ""),
+        ("torch/distributed/distributed_c10d.py:3000 _object_to_tensor", "dist.all_gather_object", "all_reduce"),
         (None, "", ""),
     ],
 )

@@ -171,7 +171,9 @@ def test_what_goes_over_far_more_rows_than_the_step_trains_on_is_said_though_its
     assert needed == [True, True, False]
 
 
-@pytest.mark.parametrize(("percent", "starts", "needed"), [(60.0, 0.0, False), (60.0, 3.0, True), (40.0, 0.0, True)])
+@pytest.mark.parametrize(
+    ("percent", "starts", "needed"), [(60.0, 0.0, False), (60.0, 0.5, False), (60.0, 3.0, True), (40.0, 0.0, True)]
+)
 def test_what_starts_nothing_of_the_framework_and_takes_most_of_the_step_is_said_though_its_result_is_needed(
     percent: float, starts: float, needed: bool
 ) -> None:

@@ -33,6 +33,7 @@ from stepscope.vocabulary.traits import CodeTrait
 
 _MOST_OF = 0.5  # of the function's time: with less it is one of several lines, and the function is the place
 _NEARLY_ALL = 0.9  # of it: the rest is not worth a word
+_OF_ALL_STEPS = 0.95  # of the time of all steps, which a loop over them holds but for their edges; as in `facts.lines`
 _MUCH = 0.2  # of a loop: a line that takes less may be left as it is; judgement
 
 
@@ -125,8 +126,11 @@ def _holds_loop_over_steps(trace: HostTrace, shown: _Shown) -> bool:
 
 
 def _covers_steps(trace: HostTrace, spans: Spans) -> bool:
-    """Whether some time goes on where most steps end and the next begin."""
-    steps = whole_steps(trace)
+    """Whether some time is nearly all of the steps, and goes on where most of them end and the next begin: so does what
+    is next to an edge, as samples blur it."""
+    steps, seen = whole_steps(trace), observed_time(trace)
+    if (spans & seen).total < _OF_ALL_STEPS * seen.total:
+        return False
     begins = distinct(steps.start_ps)[1:]
     return bool(len(begins)) and float((spans.overlap_ps(begins - 1, begins + 1) == 2).mean()) > _MOST_OF
 

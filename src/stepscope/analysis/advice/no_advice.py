@@ -128,9 +128,14 @@ def _find_largest(context: Context) -> tuple[LineFacts, float] | None:
     from stepscope.analysis.advice.rules.lines import is_model
 
     own = [line for line in context.lines if not (line.is_forward or line.in_layer or is_model(line))]
-    line = max((each for each in own if each.file), key=lambda each: each.own_ps, default=None)
-    share = context.percent(line.own_ps / MS / context.quiet) if line is not None else 0.0
+    line = max((each for each in own if each.file), key=_known_ps, default=None)
+    share = context.percent(_known_ps(line) / MS / context.quiet) if line is not None else 0.0
     return (line, share) if line is not None and context.has_steps and 2 * share >= LARGE_SHARE else None
+
+
+def _known_ps(line: LineFacts) -> int:
+    """What a function does itself, per step: while it waits for what was started before, nothing of it is left out."""
+    return min(line.own_ps, sum(ps for cause, ps in line.causes.items() if cause not in ("contention", "sync")))
 
 
 def _act_on_largest(context: Context) -> tuple[str, ...]:
@@ -170,8 +175,8 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
         return _NO_STEPS if found is None else f"{do} {found[0]}: it is {found[1]:.0f} % of the capture"
     if is_busy or account.rows[0].cause == CONTENTION:
         waits = ", but the loop waits for a free core" if account.rows[0].cause == CONTENTION else ""
-        found = _find_largest(context)
-        name = f"; look at {found[0].name} first" if found is not None and found[1] >= LARGE_SHARE else ""
+        largest = _find_largest(context)
+        name = f"; look at {largest[0].name} first" if largest is not None and largest[1] >= LARGE_SHARE else ""
         return title_of_work(context, account) or f"Nothing stands out{waits}{name}"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:

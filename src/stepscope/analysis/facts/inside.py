@@ -32,7 +32,12 @@ class Work:
 _WRITING = (
     "print write writelines writerow writerows flush fsync dump dumps iterencode _iterencode _iterencode_dict"
     " add_scalar add_scalars add_histogram add_image savefig np.save np.savez np.savetxt to_csv log_metric"
+    " summary.scalar summary.histogram summary.image"
 )
+_PACKING = frozenset(
+    {"zipfile", "gzip", "zlib", "bz2", "lzma", "tarfile", "zstandard", "lz4", "_compression", "_npyio"}
+)
+_SUMMARIES = frozenset({"summary"})
 _WORK = (
     Work(
         frozenset({"sqlite3", "sqlalchemy", "duckdb", "psycopg", "psycopg2", "pymysql", "lmdb"}),
@@ -47,10 +52,16 @@ _WORK = (
         " as chunks=(batch, columns), or read it into memory once, before the loop",
     ),
     Work(
-        frozenset({"zipfile", "gzip", "zlib", "bz2", "lzma", "tarfile", "zstandard", "lz4", "_compression", "_npyio"}),
+        _PACKING,
         frozenset({"decompress"}),
         "what it unpacks is unpacked again for each sample: unpack it once, and keep the arrays, or store them unpacked"
         " (.npy with numpy.load(path, mmap_mode='r'))",
+    ),
+    Work(
+        _PACKING,
+        frozenset({"np.savez_compressed", "savez_compressed", "_savez", "compress"}),
+        "it packs what it writes while the step waits: write rarely, as every N steps or where a report is due, without"
+        " packing (numpy.savez), or hand a copy to a thread that writes",
     ),
     Work(
         frozenset({"json", "csv", "ast", "re", "yaml", "xml", "html", "pickle", "tomllib", "orjson", "ujson"}),
@@ -120,6 +131,12 @@ _WORK = (
         frozenset({"ForkingPickler"}),
         "it waits for another process, or unpacks what that sends: send fewer bytes (float32 or uint8, indices instead"
         " of arrays), or put arrays into memory that both see (torch.multiprocessing, multiprocessing.shared_memory)",
+    ),
+    Work(
+        frozenset(),
+        frozenset({"all_gather_object", "gather_object", "broadcast_object_list", "_object_to_tensor"}),
+        "it pickles objects, and each rank unpacks those of all: send what is needed of them alone, as sums or counts"
+        " in one tensor (torch.distributed.all_reduce), and where a report is due",
     ),
     Work(
         frozenset({"statistics"}),
@@ -311,6 +328,8 @@ def work_in(inside: str | None, called: str) -> Work | None:
     if inner in _WRAPPERS:  # they call whatever they are asked for
         inner = ""
     functions = {inner or called.rpartition(".")[2]} - {""}
+    if modules & (_PACKING | _SUMMARIES):  # what the program calls tells what for
+        functions |= {called.rpartition(".")[2]} - {""}
     owners = modules
     if modules & {"np", "numpy"}:  # however it was imported
         owners = {"np", "np.random"} if "random" in modules else {"np"}

@@ -84,7 +84,8 @@ _WHOLE = 0.9  # of a function's time: with so much in another it is nested in th
 _SHOWN_OPS = 2  # of one loop: they tell which it is
 _AS_OFTEN = 0.9  # of the calls of the most frequent op: ops of one loop run as often but for its edges
 _TRAINS = 0.3  # of a function's time: samples blur its edges; 0.15 takes one function for training, 0.6 is the same
-_AT_EDGES = 0.02  # of a function's time: of forward passes in eight recordings 0.57 or more, else none
+_AT_EDGES = 0.02  # of a function's time: of forward passes in eight recordings 0.57 or more, else none; of less in
+# products, samples show those of what runs before and after
 _COMPUTES = 0.5  # of a line's time, or the step's, without contention; judgement: two such waits had 10 and 14 %
 _NEARLY_ALL = 0.8  # of a function's time: who holds this much of it is where to look; 0.64 names others in one
 _LARGE = LARGE_SHARE / 100.0  # of the step: less of what may be needed as it is is not said
@@ -534,7 +535,9 @@ def _describe(
     if own is not None and said is None:  # its time is spread over the lines of the loop
         around, carries = f"line {own.line} of {name} ({file})", own.needs
     products = _products_of(trace, loop.line)
-    calls_model = _calls_model(trace, _starting_in(trace, products, certain))
+    called = _starting_in(trace, products, certain)
+    at_edges = len(outer.samples) and trace.events.duration_ps[called].sum() < _AT_EDGES * certain.total
+    calls_model = not at_edges and _calls_model(trace, called)
     feeds_next = _is_waited_for(trace, loop, spans) or (
         _makes_input(trace, loop, training, outer, (outer, inner))
         # Many ops on what the training gave are its update, which the next step begins with.

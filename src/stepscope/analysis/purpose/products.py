@@ -83,7 +83,8 @@ def _find_repeated_rows(work: ProgramWork) -> tuple[Compiled, str] | None:
     rows = products_of(work.module)
     sources = dict(zip(rows, work.module.sources.read(rows) if rows else (), strict=True))
     spreads = _Spreads(work)
-    found = {row: spread for row in rows if not is_backward(sources[row].op_name) and (spread := spreads.of(row))}
+    forward = {row: spreads.of(row) for row in rows if not is_backward(sources[row].op_name)}
+    found = {row: spread for row, spread in forward.items() if spread is not None}
     if not found:
         return None
     # A gradient has the place of its forward op: what is computed there for rows that differ stays as it is.
@@ -93,9 +94,9 @@ def _find_repeated_rows(work: ProgramWork) -> tuple[Compiled, str] | None:
         row for row in rows if row in found or (is_backward(sources[row].op_name) and sources[row].stack in places)
     ]
     first = min(found)
-    given, spread = found[first].given, found[first].spread
+    given, rows_now = found[first].given, found[first].spread
     frames = (frame for frame in sources[first].stack if is_of_user("$" + frame))
-    return Compiled(work.runs_of(taken), given / spread, (spread, given)), next(frames, "")
+    return Compiled(work.runs_of(taken), given / rows_now, (rows_now, given)), next(frames, "")
 
 
 class _Spread(NamedTuple):

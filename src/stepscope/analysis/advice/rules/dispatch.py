@@ -32,6 +32,7 @@ _TINY_OPS = 0.6  # of the op time is spent starting the ops
 _FEW_OPS = 300.0  # per step
 _MOSTLY = 0.7  # of a function's time: with so much Python it is no loop that starts ops
 _SINGLE_OP_PROGRAMS = 50.0  # programs per step with hardly more than one op each: nothing is compiled as a whole
+_NEARLY_ALL = 0.8  # of the starts and their time; as of a function's time in `facts.lines`
 _AT_ONCE = "do all rounds in one call"  # how the action begins
 
 _BATCH: Actions = {
@@ -75,7 +76,18 @@ def _find_starts(context: Context) -> Finding | None:
         return None  # it is compiled: what takes long is the framework's Python around it
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
+    if _has_one_starter(context, starts, part):
+        return None
     return _single_ops(context, starts, part, _unfused_ms(work) if unfused else 0.0)
+
+
+def _has_one_starter(context: Context, starts: float, part: float) -> bool:
+    """Whether a function beside the training starts nearly all, and takes as long as that does: what it could do
+    instead is its own advice, as nothing is left to compile without it."""
+    from stepscope.analysis.advice.rules.lines import is_model, is_needed
+
+    beside = [line for line in context.lines if not is_model(line) and not is_needed(context, line)]
+    return any(min(line.starts / starts, line.own_ps / MS / part) >= _NEARLY_ALL for line in beside)
 
 
 def _fetches_ms(context: Context) -> float:

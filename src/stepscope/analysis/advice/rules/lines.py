@@ -137,8 +137,8 @@ def _goes_over_all(context: Context, line: LineFacts) -> bool:
 
 def _is_most_without_ops(context: Context, line: LineFacts) -> bool:
     """Whether a function takes most of the step, and starts nothing of the framework that computes what trains: it is
-    no part of the model."""
-    if line.starts or not context.work.ops:
+    no part of the model.  Samples blur its edges, so that an op of some steps seems to start in it."""
+    if line.starts >= 1.0 or not context.work.ops:
         return False
     return context.percent(line.own_ps / MS / context.quiet) >= 100.0 * _MOST_OF
 
@@ -343,7 +343,9 @@ def _act_on_copies(context: Context, kind: str) -> tuple[str, ...]:
 def _replace_python_loop(line: LineFacts) -> tuple[str, ...]:
     """What to do about a loop of Python that a function spends its time in, whose rounds do not need each other."""
     said = line.statement
-    if said is None or not said.loop or said.is_of_steps or said.carries or line.share("python", "input") < _MOST_OF:
+    if said is None or not said.loop or said.is_of_steps or said.carries:
+        return ()
+    if line.share("python", "input", "launch" if said.called else "python") < _MOST_OF:
         return ()
     loop = f"the loop in line {said.loop} of {line.name}"
     if said.called and not hasattr(

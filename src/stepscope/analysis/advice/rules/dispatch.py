@@ -76,9 +76,10 @@ def _find_starts(context: Context) -> Finding | None:
         return None  # it is compiled: what takes long is the framework's Python around it
     # Where nothing is compiled as a whole, the Python between the ops dispatches them.
     part = _overhead_ms(context, work) + (context.python_ms if unfused else 0.0)
-    if _has_one_starter(context, starts, part):
+    merged = _unfused_ms(work) if unfused else 0.0
+    if _has_one_starter(context, starts, part + merged):
         return None
-    return _single_ops(context, starts, part, _unfused_ms(work) if unfused else 0.0)
+    return _single_ops(context, starts, part, merged)
 
 
 def _has_one_starter(context: Context, starts: float, part: float) -> bool:

@@ -133,6 +133,7 @@ _MAY_SLEEP = Pattern(
 )
 _SLEEPS = Pattern(r"(?:.*\.)?(?:sleep|select|poll|accept|connect|recv\w*|urlopen)")
 _WRITES_FILE = Pattern(r"open|(?:.*\.)?(?:write\w*|flush|fsync)|os\.(?:replace|rename)|shutil\.(?:move|copy\w*)")
+_SAVES_ARRAYS = Pattern(r"(?:.*\.)?savez(?:_compressed)?|(?:np|numpy)\.save")
 _GIVES_ANEW = Pattern(
     r"(?:.*\.)?(?:next|__next__|rand\w*|integers|normal|uniform|choice|sample|shuffle|permutation|multinomial|bernoulli"
     r"|get\w*|read\w*|recv\w*|pop\w*|step|reset|append|extend|put|write\w*|sleep|wait|time|perf_counter|update|add"
@@ -335,6 +336,15 @@ def writes_file(called: str) -> bool:
     (True, True, False)
     """
     return _WRITES_FILE.fullmatch(called) is not None
+
+
+def saves_arrays(called: str) -> bool:
+    """Whether a call writes arrays into a file of NumPy, by what it is called.
+
+    >>> saves_arrays("np.savez_compressed"), saves_arrays("numpy.save"), saves_arrays("self.save")
+    (True, True, False)
+    """
+    return _SAVES_ARRAYS.fullmatch(called) is not None
 
 
 def is_training_function(name: str) -> bool:

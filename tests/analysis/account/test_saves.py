@@ -147,3 +147,20 @@ def test_a_function_that_makes_the_bytes_of_a_state_saves_in_its_calls_that_writ
                 thread.functions.event(serializes, now, 10 * MS, K.PYTHON_CALL)
 
     assert saves_of(builder.build()).total == saving * MS
+
+
+@pytest.mark.parametrize(("called", "saving"), [("np.savez_compressed", 40), ("numpy.save", 40), ("plt.savefig", 0)])
+def test_a_line_of_the_program_that_writes_arrays_of_numpy_saves(called, saving):
+    builder = TraceBuilder("host")
+    thread = sampled_thread(builder)
+    for begin in (0, 60 * MS):
+        thread.events.event("train", begin, 60 * MS, K.STEP_MARK, {"step_num": begin // (60 * MS)})
+        for at in range(6):
+            now = begin + at * 10 * MS
+            thread.times.event("sample", now + 5 * MS, 0, K.OTHER)
+            thread.functions.event("$best.py:3 main", now, 10 * MS, K.PYTHON_CALL)
+            if at in (2, 3):
+                thread.functions.event("$best.py:60 offer", now, 10 * MS, K.PYTHON_CALL)
+                thread.statements.event(f"$best.py:60 offer @66 {called}", now, 10 * MS, K.PYTHON_CALL)
+
+    assert saves_of(builder.build()).total == saving * MS

@@ -23,7 +23,7 @@ from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, U8, Mask
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
-from stepscope.vocabulary.python import statement_of, writes_file
+from stepscope.vocabulary.python import saves_arrays, statement_of, writes_file
 from stepscope.vocabulary.traits import CallTrait, CodeTrait, OpTrait
 
 K = EventKind
@@ -96,14 +96,16 @@ def _find_saves(trace: HostTrace) -> Spans:
 
 
 def _sampled_in_savers(loop: _Loop, line: int) -> Spans:
-    """When samples of the stack show a library's code that writes models, or a function of the program that calls that
-    write a file, outside of what trains."""
+    """When samples of the stack show a library's code that writes models, a function of the program that calls that
+    write a file, or a line of the program that saves arrays, outside of what trains."""
     rows = sampled_frames(loop.trace, line)
     rows = rows[has_trait(loop.trace, loop.trace.events.type[rows], CodeTrait.OF_SAVER)]
-    if not len(rows):
+    lines = [each.spans for each in statements_of_loop(loop.trace, line) if saves_arrays(each.statement.called)]
+    if not len(rows) and not lines:
         return Spans(loop.start[:0], loop.end[:0])
+    found = spans_of(loop.trace, rows) | _files_of_savers(loop.trace, line, rows) if len(rows) else lines[0]
     work = loop.spans(loop.select_kinds(K.TRACED_FUNCTION, K.FUNCTION_RUN, K.BACKWARD, K.OP))
-    return ((spans_of(loop.trace, rows) | _files_of_savers(loop.trace, line, rows)) & loop.rest) - work
+    return (reduce(or_, lines, found) & loop.rest) - work
 
 
 def _files_of_savers(trace: HostTrace, line: int, savers: I64) -> Spans:

@@ -46,10 +46,10 @@ def compute():
     while True:
         pass
 
-for _ in range(300):
+for _ in range(60):
     threading.Thread(target=compute, daemon=True).start()
 stepscope.start(sys.argv[1], stepscope.ProfilerOptions(strict=True, stack_samples_hz=200))
-threading.Event().wait(1.2)  # each thread is sampled while it waits: beside 300 that compute nothing else gets a turn
+threading.Event().wait(1.2)  # each thread is sampled while it waits: beside 60 that compute little else gets a turn
 go.set()
 print(stepscope.stop(), flush=True)
 os._exit(0)
@@ -72,9 +72,10 @@ def test_each_thread_adds_a_few_calls_to_stop_and_no_write(tmp_path):
     assert len(stepscope.load(tmp_path / "330").trace().lines) > 330
 
 
-def test_stop_ends_beside_300_threads_that_compute(tmp_path):
-    """It took minutes: a conversion of a tenth of a second got one part in 300 of the interpreter."""
+def test_stop_ends_beside_60_threads_that_compute(tmp_path):
+    """Beside 300 it took minutes: a conversion of a tenth of a second got one part in 300 of the interpreter.  Of so
+    many, some machines let a few run and starve the rest, whatever `stop()` does."""
     profile = run(COMPUTING, tmp_path).strip()
 
     assert profile.endswith(".xplane.pb")
-    assert len(stepscope.load(profile).trace().lines) > 300
+    assert len(stepscope.load(profile).trace().lines) > 60

@@ -119,7 +119,7 @@ def test_a_first_overview_imports_what_reads_and_computes_and_nothing_else(path:
     assert "numpy.ma" not in modules  # `np.unique` without further columns imports it
     tools = {module.rpartition(".")[2] for module in modules if module.endswith("_tool")}
     assert tools == {"overview_tool", "trust_tool"}  # the line about trust is on every page
-    of_others = {"steps.inferred_steps", "workers.stragglers", "resources.allocations"}
+    of_others = {"steps.inferred_steps", "workers.stragglers", "resources.allocations", "hlo.module"}
     assert not {f"stepscope.analysis.{module}" for module in of_others} & modules  # the trace has nothing for them
 
 

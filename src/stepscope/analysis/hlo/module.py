@@ -372,6 +372,10 @@ class Module:
         values = [value for number in _WHOLE_NUMBERS for value in literal.numbers(number)[1].tolist()]
         return values[0] if len(values) == 1 else None
 
+    def axes_of(self, row: int) -> tuple[int, ...]:
+        """The axes that a broadcast has from its operand, or that a sum goes over."""
+        return tuple(self.fields_of(np.array([row])).numbers(DIMENSIONS)[1].tolist())
+
     def framework_op_ranges(self, rows: I64) -> tuple[I64, I64, I64, I64]:
         """Where name and type of the framework's op of some instructions lie: start and stop of each."""
         starts, stops = self.instructions.range(_METADATA)

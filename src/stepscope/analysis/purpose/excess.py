@@ -246,6 +246,11 @@ def _frame(line: str) -> str:
     return f"${line}" if line else ""
 
 
+def _frame_at(line: str) -> str:
+    """The same of a line with the path of its file."""
+    return _frame(line.rpartition("/")[2])
+
+
 def _find_unused(trace: HostTrace) -> Excess | None:
     found = unused_gradients(trace)
     if found is None or found.is_dropped:
@@ -404,7 +409,7 @@ def _find_reported(trace: HostTrace) -> Excess | None:
         compiled.rows, compiled.kept,
         f"runs the model for {compiled.figures[0]} numbers that the program returns and no later step takes: neither"
         " update nor loss needs it",
-        "these numbers are read in every step", asked_by=_frame(line.rpartition("/")[2]),
+        "these numbers are read in every step", asked_by=_frame_at(line),
     )  # fmt: skip
 
 
@@ -660,7 +665,7 @@ def _find_branches(trace: HostTrace) -> Excess | None:
         found.rows, 0.0,
         "computes branches for all rows of a batch, and selects from their results: under jax.vmap a condition computes"
         " both of its branches",
-        "most rows need the branch that takes long", asked_by=_frame(found.line.rpartition("/")[2]),
+        "most rows need the branch that takes long", asked_by=_frame_at(found.line),
     )  # fmt: skip
 
 
@@ -674,7 +679,7 @@ def _find_times_zero(trace: HostTrace) -> Excess | None:
         found.work.rows, 0.0,
         f"computes what only {products} with zero {'takes' if count == 1 else 'take'}, as gradients of parameters"
         " that a mask of zeros freezes: XLA leaves such products as they are",
-        "infinity and NaN in it are looked for", asked_by=_frame(found.line.rpartition("/")[2]),
+        "infinity and NaN in it are looked for", asked_by=_frame_at(found.line),
     )  # fmt: skip
 
 
@@ -686,7 +691,7 @@ def _find_limit(trace: HostTrace) -> Excess | None:
         found.work.rows, 0.0,
         f"is a loop of a compiled program that runs to its limit of {found.work.figures[0]:,} rounds each time: the"
         " other condition that it has never ends it",
-        "all of these rounds are needed", asked_by=_frame(found.line.rpartition("/")[2]),
+        "all of these rounds are needed", asked_by=_frame_at(found.line),
     )  # fmt: skip
 
 
@@ -699,7 +704,7 @@ def _find_repeated_rows(trace: HostTrace) -> Excess | None:
     return Excess(
         work.rows, work.kept,
         f"multiplies {spread:,} rows, which are {given:,} rows repeated, with weights, and gives equal rows",
-        _AGAINST_IN_TENSORS[REPEATED_ROWS], asked_by=_frame(line.rpartition("/")[2]),
+        _AGAINST_IN_TENSORS[REPEATED_ROWS], asked_by=_frame_at(line),
     )  # fmt: skip
 
 
@@ -712,7 +717,7 @@ def _find_constant(trace: HostTrace) -> Excess | None:
     return Excess(
         found.work.rows, 0.0,
         f"computes in a compiled program what is the same in every step: it is made of {made}",
-        against, asked_by=_frame(found.line.rpartition("/")[2]),
+        against, asked_by=_frame_at(found.line),
     )  # fmt: skip
 
 

@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from stepscope.analysis.hlo.module import Module
+from stepscope.analysis.hlo.sources import is_user_frame
 from stepscope.analysis.purpose.compiled import Compiled, ProgramWork, program_work, rows_of
 from stepscope.analysis.purpose.flow import REPEATED_VALUE
 from stepscope.analysis.trace.program_facts import kept_arrays_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import distinct
 from stepscope.records import dataclass
-from stepscope.vocabulary.python import is_of_user
+
+if TYPE_CHECKING:
+    from stepscope.analysis.hlo.module import Module
 
 _DEEPEST = 24  # ops from a constant to a value that is zero because of it
 _ANY, _ALL, _FIRST = ("multiply", "dot"), ("add", "subtract", "negate", "reduce", "concatenate", "pad"), ("divide",)
@@ -51,11 +54,8 @@ def _longest(trace: HostTrace, found: list[Needless]) -> Needless | None:
 
 def _line(module: Module, rows: list[int]) -> str:
     """Where the program asks for some instructions: the innermost of its own lines of the first one that has any."""
-    for source in module.sources.read(rows) if rows else ():
-        for frame in source.stack or (source.line,):
-            if frame and is_of_user("$" + frame):
-                return frame
-    return ""
+    places = (source.place for source in module.sources.read(rows)) if rows else ()
+    return next((place for place in places if place and is_user_frame(place)), "")
 
 
 # ---- Times zero ------------------------------------------------------------------------------------------------------

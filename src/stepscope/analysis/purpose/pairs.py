@@ -58,13 +58,13 @@ def _find_pairs(work: ProgramWork) -> Pairs | None:
     for row in np.flatnonzero(module.is_opcode("reduce")).tolist():
         for each in module.operands.linked(row)[:1]:
             place = (int(module.computation[row]), *shapes.dims_of(each))
-            sums.setdefault(place, []).append(_axes(module, row))
+            sums.setdefault(place, []).append({*module.axes_of(row)})
     for row in np.flatnonzero(module.is_opcode("subtract", "multiply")).tolist():
         size, operands = int(shapes.elements[row]), module.operands.linked(row)
         sources = [_spread(module, each) for each in operands]
         if len(sources) != 2 or -1 in sources:
             continue
-        low, high = (_axes(module, each) for each in operands)
+        low, high = ({*module.axes_of(each)} for each in operands)
         summed = sums.get((int(module.computation[row]), *shapes.dims_of(row)), [])
         if not (low - high and high - low and any(axes and axes <= low & high for axes in summed)):
             continue  # a weight times each row, or the outer product of a gradient: no product of matrices saves it
@@ -78,13 +78,6 @@ def _find_pairs(work: ProgramWork) -> Pairs | None:
     rows = work.rows[np.isin(work.instruction, [each for each in run if _touches(module, each, size)])]
     of = shapes.text(one), shapes.text(other)
     return Pairs(rows, shapes.text(row), of, module.opcode_of(row) == "subtract")
-
-
-def _axes(module: Module, row: int) -> set[int]:
-    """The axes that a broadcast has from its operand, or that a sum goes over."""
-    from stepscope.analysis.hlo.module import DIMENSIONS
-
-    return set(module.fields_of(np.array([row])).numbers(DIMENSIONS)[1].tolist())
 
 
 def _spread(module: Module, row: int) -> int:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stepscope.analysis.hlo.module import DIMENSIONS
 from stepscope.analysis.purpose.compiled import Compiled, ProgramWork, join, products_of, program_work
 from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.flow import SAME_VALUE
@@ -24,7 +23,6 @@ from stepscope.model import HostTrace
 from stepscope.model.arrays import used_rows
 from stepscope.vocabulary.jax import is_backward
 from stepscope.vocabulary.lookup import type_names
-from stepscope.vocabulary.python import is_of_user
 
 _HALF = 0.5  # of the multiplications: with more little is saved
 _SPARSE_TIMES = 5  # measured: CSR by 7 to 256 columns takes 1 to 4.2 times its share of a dense product, 6 of 0.5 %
@@ -83,7 +81,7 @@ def _find_repeated_rows(work: ProgramWork) -> tuple[Compiled, str] | None:
     rows = products_of(work.module)
     sources = dict(zip(rows, work.module.sources.read(rows) if rows else (), strict=True))
     spreads = _Spreads(work)
-    forward = {row: spreads.of(row) for row in rows if not is_backward(sources[row].op_name)}
+    forward = {row: spreads.find(row) for row in rows if not is_backward(sources[row].op_name)}
     found = {row: spread for row, spread in forward.items() if spread is not None}
     if not found:
         return None
@@ -95,8 +93,7 @@ def _find_repeated_rows(work: ProgramWork) -> tuple[Compiled, str] | None:
     ]
     first = min(found)
     given, rows_now = found[first].given, found[first].spread
-    frames = (frame for frame in sources[first].stack if is_of_user("$" + frame))
-    return Compiled(work.runs_of(taken), given / rows_now, (rows_now, given)), next(frames, "")
+    return Compiled(work.runs_of(taken), given / rows_now, (rows_now, given)), next(sources[first].users(), "")
 
 
 class _Spread(NamedTuple):
@@ -116,34 +113,33 @@ class _Spreads:
         self._work = work
         self._known = dict[int, _Spread | None]()
 
-    def of(self, row: int, depth: int = 0) -> _Spread | None:
+    def find(self, row: int, depth: int = 0) -> _Spread | None:
         """How the rows of a value were repeated; None if they were not."""
         if row not in self._known:
-            self._known[row] = self._find(row, depth + 1) if depth < _MOST_LAYERS else None
+            self._known[row] = self._follow(row, depth + 1) if depth < _MOST_LAYERS else None
         return self._known[row]
 
-    def _find(self, row: int, depth: int) -> _Spread | None:
+    def _follow(self, row: int, depth: int) -> _Spread | None:
         module, flow = self._work.module, self._work.flow
         made = flow.origin(row, _IN_ORDER)
         if made != row:
-            return self.of(made, depth)
+            return self.find(made, depth)
         opcode, operands = module.opcode_of(row), module.operands.linked(row)
         if opcode == "broadcast":
             return self._repeats(row, flow.dims(operands[0]))
         if opcode == "dot" and len(operands) == 2:
             weight = flow.origin(operands[1])
             is_weight = module.opcode_of(weight) == "parameter" and len(flow.dims(operands[1])) == 2
-            spread = self.of(operands[0], depth) if is_weight else None
+            spread = self.find(operands[0], depth) if is_weight else None
             return spread if spread and flow.elements(row) == spread.spread * flow.dims(row)[-1] else None
         if opcode not in _NUMBER_BY_NUMBER:
             return None
         varied = [each for each in operands if not self._is_one_row(each)]
-        spreads = {self.of(each, depth) for each in varied}
+        spreads = {self.find(each, depth) for each in varied}
         return spreads.pop() if len(spreads) == 1 else None
 
     def _repeats(self, row: int, before: tuple[int, ...]) -> _Spread | None:
-        sides = self._work.flow.dims(row)
-        axes = tuple(self._work.module.fields_of(np.array([row])).numbers(DIMENSIONS)[1].tolist())
+        sides, axes = self._work.flow.dims(row), self._work.module.axes_of(row)
         if len(before) < 2 or len(axes) != len(before) or axes[-1] != len(sides) - 1 or before[-1] != sides[-1]:
             return None
         given, spread = math.prod(before[:-1]), math.prod(sides[:-1])

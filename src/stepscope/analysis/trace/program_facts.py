@@ -90,25 +90,31 @@ def empty_matrices(trace: HostTrace) -> dict[tuple[int, int], float]:
     return {size: max(shares) for size, shares in found.items()}
 
 
+def _numbers_by_sides(trace: HostTrace, kind: str) -> dict[tuple[int, ...], int]:
+    """What the facts of one kind say: `sides, a number`, by a tab."""
+    found = dict[tuple[int, ...], int]()
+    for name, text in capture_facts(trace).items():
+        sides, _, number = str(text).partition("\t") if name.startswith(kind) else ("", "", "")
+        told = (*sides.split(","), number)
+        if all(map(_is_count, told)):
+            found[tuple(map(int, told[:-1]))] = int(number)
+    return found
+
+
 def ignored_labels(trace: HostTrace) -> dict[tuple[int, ...], float]:
     """The sides of arrays of labels of a host's program, with the share of their labels that a loss ignores."""
-    found: dict[tuple[int, ...], float] = {}
-    for name, text in capture_facts(trace).items():
-        sides, _, share = str(text).partition("\t") if name.startswith(_IGNORED) else ("", "", "")
-        told = (*sides.split(","), share)
-        if all(map(_is_count, told)):
-            found[tuple(map(int, told[:-1]))] = int(share) / 1000
-    return found
+    return {sides: ignored / 1000 for sides, ignored in _numbers_by_sides(trace, _IGNORED).items()}
 
 
 def zero_gradients(trace: HostTrace) -> dict[tuple[int, ...], int]:
     """How many parameters of a host's program have a gradient of nothing but zeros, by their sides."""
-    found: dict[tuple[int, ...], int] = {}
-    for name, text in capture_facts(trace).items():
-        told = str(text).replace(",", "\t").split("\t") if name.startswith(_ZERO) else []
-        if len(told) > 1 and all(map(_is_count, told)):
-            found[tuple(map(int, told[:-1]))] = int(told[-1])
-    return found
+    return _numbers_by_sides(trace, _ZERO)
+
+
+def kept_arrays_of(trace: HostTrace) -> dict[tuple[int, ...], int]:
+    """The sides of arrays that a host's program kept as they are while steps ran, where it had no others of these
+    sides, with how many these are."""
+    return _numbers_by_sides(trace, _SAME)
 
 
 @dataclass(frozen=True)
@@ -159,15 +165,3 @@ def _parse_graph(name: str, text: object) -> TracedGraph | None:
         return TracedGraph(name, int(told["nodes"]), int(told["unused"]), types, layers)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def kept_arrays_of(trace: HostTrace) -> dict[tuple[int, ...], int]:
-    """The sides of arrays that a host's program kept as they are while steps ran, where it had no others of these
-    sides, with how many these are."""
-    found = dict[tuple[int, ...], int]()
-    for name, text in capture_facts(trace).items():
-        sides, _, count = str(text).partition("\t") if name.startswith(_SAME) else ("", "", "")
-        told = (*sides.split(","), count)
-        if all(map(_is_count, told)):
-            found[tuple(map(int, told[:-1]))] = int(count)
-    return found

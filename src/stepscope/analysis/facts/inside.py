@@ -60,8 +60,8 @@ _WORK = (
     Work(
         _PACKING,
         frozenset({"np.savez_compressed", "savez_compressed", "_savez", "compress"}),
-        "it packs what it writes while the step waits: write rarely, as every N steps or where a report is due, without"
-        " packing (numpy.savez), or hand a copy to a thread that writes",
+        "it packs and writes while the step waits: do so every N steps alone, or without packing (numpy.savez), or hand"
+        " a copy to a thread",
     ),
     Work(
         frozenset({"json", "csv", "ast", "re", "yaml", "xml", "html", "pickle", "tomllib", "orjson", "ujson"}),
@@ -313,7 +313,7 @@ def act_on_inside(
     what = called or (inside or "")
     if (work := work_in(inside, called)) is not None:
         much = "most" if statement is None or 2 * statement.share > 1 else "much"
-        return (f"{name} spends {much} of its time in {what}{place}: {work.action}",)
+        return (f"{much} of the time of {name} goes into {what}{place}: {work.action}",)
     if not what or not is_input:
         return ()
     return (f"make what {name} does in {what}{place} cheaper, or do it once, before training, and keep the result",)

@@ -696,8 +696,10 @@ def _yields(one: Candidate, other: Candidate) -> bool:
     # What is made anew is counted as whatever it does: as input, launching, compiling or Python.
     # The time of a function or of many ops alone says less than an excess that was recorded in it.
     is_bare = one[1].id in _BARE and other[1].change in _KNOWN and other[1].gain_percent is not None
-    explains = is_bare or other[1].change == SET_UP or other[1].kind in one[0].yields_to
-    least = _EXPLAINS_PART if one[1].change == PART else _EXPLAINS
+    # A function that makes one rank late is what that rank has to do more than the others.
+    is_lag = bool(other[1].late) and _is_at(one[1], other[1])
+    explains = is_bare or is_lag or other[1].change == SET_UP or other[1].kind in one[0].yields_to
+    least = _EXPLAINS_PART if one[1].change == PART else _NEARLY_ALL if is_lag else _EXPLAINS
     return explains and _gain_ms(other[1]) >= least * _gain_ms(one[1])
 
 

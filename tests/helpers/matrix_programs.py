@@ -241,8 +241,8 @@ WAYS = {
 
 
 def settle() -> None:
-    """Waits until the profiler of the last capture has stopped, which takes long on a busy machine: a start waits for it
-    only for a moment."""
+    """Waits until the profiler of the last capture has stopped: a start waits only a moment for that, and on a busy
+    machine it takes longer."""
     for capture in list(RECORDER.exporting):
         capture.released.wait(60)
 

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import library_programs
+import numpy as np
 import pytest
 from calm import contention_percent, is_calm, taking_a_turn
 from program_runs import UNHURRIED, require_packages, run_command, run_warm
 
 import stepscope
+from stepscope.model import HostTrace
 
 WAYS = ("run", "callback", "api", "own")
 
@@ -114,7 +116,15 @@ def overview_of(logdir: Path) -> dict[str, Any]:
     waited = max(contention_percent({"account": account}) for account in accounts)
     causes = [row for row in accounts[-1] if row["cause"] != "contention"]
     found["account"] = [*causes, {"cause": "contention", "percent": waited}]
+    found["lacks_works"] = any(lacks_works(profile.trace(host)) for host in found["hosts"])
     return found
+
+
+def lacks_works(trace: HostTrace) -> bool:
+    """Whether fewer all-reduces of gloo were recorded than were asked for: it works on two threads, of which PyTorch's
+    profiler sees only one now and then."""
+    names = trace.strings.texts(trace.event_names(np.arange(len(trace.events))))
+    return names.count("gloo:all_reduce") < names.count("c10d::allreduce_")
 
 
 def what_is_recorded(expected: Expected, way: str) -> Expected:
@@ -142,6 +152,8 @@ def test_every_way_gives_the_same_steps_verdict_and_first_cause(program, library
     assert overview["steps_source"] == "markers"
     # JAX's own profiler is not told which steps to record, so it has all.
     assert overview["step_time_ms"]["count"] == (library_programs.STEPS if (library, way) == ("flax", "own") else 6)
+    if overview["lacks_works"]:  # who waited for whom was not recorded then
+        return
     parts = {row["cause"]: row["percent"] for row in overview["account"] if row["cause"] != "contention"}
     if not is_calm(overview):
         assert what_is_recorded(expected, way).cause in [*parts][:2]

@@ -195,6 +195,18 @@ def test_a_step_in_which_one_rank_began_to_record_late_says_nothing_of_equal_wor
     assert found.most_ps == 7 * MS
 
 
+def test_a_wait_that_one_step_does_not_show_hides_no_rank_that_is_late():
+    """The thread of `b` is silent before the last collective, which is recorded as short: as if it were late itself."""
+    marks = "".join(f"M{step}--------" for step in range(4))
+    late = f"host main | {marks}\nhost main | {'a      G--' * 4}"
+    early = f"host main | {marks}\nhost main | {'aG--------' * 3}a      G--"
+    found = balance(ranks(a=late, b=early))
+    assert found is not None
+
+    assert (found.slowest, found.slowest_steps, found.now_ps) == ("a", 4, 10 * MS)
+    assert found.then_ps == pytest.approx(4 * MS, rel=0.1)
+
+
 def test_equal_ranks_gain_nothing():
     found = balance(ranks(a=MIDDLE, b=MIDDLE, c=MIDDLE))
     assert found is not None

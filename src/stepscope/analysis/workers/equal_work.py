@@ -258,7 +258,8 @@ def _mean_work(rows: JointRows, layout: Layout, here: I64, does_more: Mask) -> F
     total = np.bincount(slot, weights=rows.work_ps[here], minlength=ranks * steps).reshape(ranks, steps)
     takes_part = count.reshape(ranks, steps).any(axis=1)
     shares = takes_part & ~does_more if (takes_part & ~does_more).any() else takes_part
-    usual_ps = np.percentile(total, 50, method="lower")  # of two ranks the one that does not do more
+    # Of two ranks the one that does not do more; of each its usual step, as one of them may hide a wait.
+    usual_ps = np.percentile(np.median(total, axis=1), 50, method="lower")
     mean = total[shares].mean(axis=0) if name in SHARED else np.full(steps, usual_ps)
     order = np.argsort(slot, kind="stable")
     place = np.empty(len(here), np.int64)

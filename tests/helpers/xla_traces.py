@@ -44,13 +44,20 @@ def trace_of(
     events: Sequence[Ran],
     device: str = "gpu",
     facts: Mapping[str, Value] | None = None,
+    captured: Mapping[str, Value] | None = None,
 ) -> HostTrace:
-    """The trace of a host; events without a place ran on the device."""
+    """The trace of a host; events without a place ran on the device.
+
+    Args:
+        facts: of the device; captured: what a capture by Stepscope wrote about itself.
+    """
     places = {place: [each for each in events if (each.place or device) == place] for place in _PLANES}
     data = _metadata(programs)
     for place, here in places.items():
         if here or place == device:
             data += _plane(_PLANES[place], here, facts or {} if place == device else {})
+    if captured:
+        data += _plane("/stepscope:capture", [], captured)
     return read(data, "drawn", "host")
 
 

@@ -253,3 +253,25 @@ def test_a_model_that_runs_again_after_its_gradients(ops: str, found: list[tuple
     trace = replace(draw(f"host main | M0-------------------\nhost main | {ops}", _TWICE), framework="tensorflow")
 
     assert [(each.kind, each.ps / MS) for each in excesses_of(trace)] == found
+
+
+# -- padding -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("padded", "expected"), [
+    ("4,40\t10\t6", [("padding", 15.0, 25.0)]),  # the gather, the product and its gradient; not the update
+    ("4,40\t36\t20", []),
+    ("", []),
+])  # fmt: skip
+def test_a_batch_of_tokens_that_is_filled_up_in_the_pipeline(padded: str, expected: list[object]) -> None:
+    picture = "host main | M0------------------\nhost main | er---p----q----a----"
+    sorts = {
+        "e": Sort(K.OP, "net/embedding/GatherV2:GatherV2"),
+        "r": Sort(K.OP, "net/embedding/GatherV2/ReadVariableOp:ReadVariableOp"),
+        "p": Sort(K.OP, "net/dense/MatMul:MatMul"),
+        "q": Sort(K.OP, "gradient_tape/net/dense/MatMul:MatMul"),
+        "a": Sort(K.OP, "adam/Mul:Mul"),
+    }
+    trace = replace(draw(picture, sorts, facts={"padded:0": padded}), framework="tensorflow")
+
+    assert [(each.kind, each.ps / MS, 100 * each.keeps) for each in excesses_of(trace)] == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from hlo_build import S32, Op, array, computation, f32, fusion, metadata, op, parameter, program, tuple_of
 from xla_traces import Ran, trace_of
@@ -20,7 +22,8 @@ def literal(payload: bytes, field: int = 8) -> bytes:
     return text(8, text(field, payload))
 
 
-def traced(proto: bytes, times: dict[str, int], rounds: int = 1, within: tuple[str, ...] = ()) -> HostTrace:
+def traced(proto: bytes, times: dict[str, int], rounds: int = 1, within: tuple[str, ...] = (),
+           facts: Mapping[str, str] | None = None) -> HostTrace:  # fmt: skip
     """Two marked steps of a program, with the microseconds that instructions take, in a loop in each round."""
     events, at = [], 0
     for step in range(2):
@@ -31,7 +34,7 @@ def traced(proto: bytes, times: dict[str, int], rounds: int = 1, within: tuple[s
             events.append(Ran("python", name, at, times[name], stats))
             at += times[name]
         events.append(Ran("python", "train", begin, at - begin, {"step_num": step, "_r": 1}))
-    return trace_of({"jit_step(1)": proto}, events, device="cpu")
+    return trace_of({"jit_step(1)": proto}, events, device="cpu", captured=facts)
 
 
 def shown(trace: HostTrace) -> list[tuple[str, float, str]]:
@@ -198,3 +201,20 @@ def test_products_of_weights_with_rows_that_were_repeated(rows: Op, weight: Op, 
     trace = traced(repeated(rows, weight), {"many": 2, "dot.1": 40, "high": 5, "dot.2": 40})
 
     assert [each[:2] for each in shown(trace) if each[0] == "repeated_rows"] == expected
+
+
+def test_a_batch_of_tokens_that_is_filled_up_for_a_compiled_program() -> None:
+    """What is of all tokens counts, and not what is of rows alone."""
+    tokens = array(S32, 4, 40)
+    main = computation(
+        "main",
+        parameter("tokens", tokens), parameter("w", f32(8, 16), 1),
+        op("gather.1", "gather", f32(4, 40, 8), "w", "tokens"),
+        op("dot.1", "dot", f32(160, 16), "gather.1", "w"),
+        op("fold", "reduce", f32(4, 16), "dot.1"),
+        op("dot.3", "dot", f32(4, 16), "fold", "w"),
+    )  # fmt: skip
+    times = {"gather.1": 10, "dot.1": 50, "fold": 5, "dot.3": 40}
+    trace = traced(program(main, name="jit_step"), times, facts={"padded:0": "4,40\t10\t6"})
+
+    assert shown(trace) == [("padding", 65.0, "")]

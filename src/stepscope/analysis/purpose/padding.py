@@ -9,7 +9,8 @@
 
     slice  [320] 0:25    copy_ [25] []   the loss ignores these labels
 
-Rows that are filled up with no op are known where the capture has read a batch of tokens.
+Rows that are filled up with no op are known where the capture has read a batch of tokens: as with NumPy, in tf.data,
+or of a compiled program.
 """
 
 from __future__ import annotations
@@ -20,18 +21,24 @@ from collections import Counter
 import numpy as np
 
 from stepscope.analysis.account.asked_by import function_at
+from stepscope.analysis.purpose.compiled import program_work, rows_of
+from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.tensors import alike_with_backward, ops_with_sizes
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.program_facts import padded_batches
+from stepscope.analysis.trace.program_facts import PaddedBatch, padded_batches
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import strip_library
-from stepscope.vocabulary.lookup import type_names
+from stepscope.vocabulary.lookup import has_trait, type_names
+from stepscope.vocabulary.scopes import is_gradient
+from stepscope.vocabulary.traits import PurposeTrait
 
 _FEWEST_ROWS = 4  # a step, of one length: fewer copies into a part of a tensor are no batch that is filled up
+_READ = "ReadVariableOp"  # of a variable, as an op inside the one that takes it
+_FIRST_SCOPES = 2  # a gradient has the model's scope behind its own
 _MOST_USED = 0.75  # of the batch: of more, shorter batches save little; judgement
 
 
@@ -60,7 +67,7 @@ class Padding:
 def padding_of(trace: HostTrace) -> Padding | None:
     """The padding of the batches that the steps compute; None where there is none worth a change, or no sizes tell."""
     if not trace.has_stat(stat_names.INPUT_DIMS):
-        return None
+        return _padding_without_sizes(trace)
     return _padding_of_copies(trace) or _padding_of_tokens(trace)
 
 
@@ -93,6 +100,47 @@ def _padding_of_tokens(trace: HostTrace) -> Padding | None:
         rows = _computed_on(trace, {each.length}, each.rows)
         return Padding(rows, kept, each.length, each.longest, each.mean, is_to_longest=False, filled_by="")
     return None
+
+
+def _padding_without_sizes(trace: HostTrace) -> Padding | None:
+    """The padding of tokens that the capture has read, where events have no sizes: of compiled programs that take an
+    array of that size, or of the model whose graph looks tokens up in a variable."""
+    for each in padded_batches(trace):
+        kept = each.longest / each.length
+        rows = _programs_on(trace, each) if kept <= _MOST_USED else np.empty(0, np.int64)
+        rows = rows if len(rows) or kept > _MOST_USED else _model_that_looks_up(trace)
+        if len(rows):
+            return Padding(rows, kept, each.length, each.longest, each.mean, is_to_longest=False, filled_by="")
+    return None
+
+
+def _programs_on(trace: HostTrace, batch: PaddedBatch) -> I64:
+    """What compiled programs that take a batch compute on all of its places: rows of events."""
+    found, axes = [np.empty(0, np.int64)], {batch.length, batch.length * batch.rows}
+    for work in program_work(trace):
+        module, run = work.module, distinct(work.instruction[work.instruction >= 0]).tolist()
+        taken = [row for row in rows_of(module, "parameter") if module.computation[row] == module.entry]
+        if [batch.rows, batch.length] in [[*module.shapes.dims_of(row)] for row in taken]:
+            near = {row: (row, *module.operands.linked(row)) for row in run}
+            wide = [row for row in run if any(axes & {*module.shapes.dims_of(each)} for each in near[row])]
+            found.append(work.runs_of(wide))
+    return distinct(np.concatenate(found))
+
+
+def _model_that_looks_up(trace: HostTrace) -> I64:
+    """The ops of the model, with their gradients, that takes rows of a variable by their numbers: rows of events.
+
+    Ops are named by the layers around them, `net/embedding/GatherV2`, `gradient_tape/net/dense/MatMul`.
+    """
+    work = computing_of(trace)
+    types = distinct(trace.events.type[work.rows]).astype(np.int64)
+    names = dict(zip(types.tolist(), (name.rpartition(":")[0] for name in type_names(trace, types)), strict=True))
+    known = {*names.values()}
+    looks_up = types[has_trait(trace, types, PurposeTrait.LOOKS_UP)].tolist()
+    tables = [name for name in (names[each] for each in looks_up) if f"{name}/{_READ}" in known]
+    models = {name.partition("/")[0] for name in tables if not is_gradient(name)} - {""}
+    own = [each for each, name in names.items() if not models.isdisjoint(name.split("/")[:_FIRST_SCOPES])]
+    return work.rows[work.outer & np.isin(trace.events.type[work.rows], own)]
 
 
 def _copied_rows(trace: HostTrace) -> tuple[I64, I64, I64, I64]:

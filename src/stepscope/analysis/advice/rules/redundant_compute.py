@@ -603,6 +603,18 @@ _CHEAPER_PART: Actions = {
 }
 
 _SHORTER_BATCHES: Actions = {
+    "jax": (
+        "fill each batch up to the shortest of a few lengths that holds its longest row, such as 32, 64, 128: each"
+        " length compiles once",
+        "and put rows of about equal length into one batch: sort or bucket them by length",
+        "or join several short rows into one (packing), with a mask that keeps them apart",
+    ),
+    "tensorflow": (
+        "fill each batch up to its own longest row, not to one length for all: padded_batch(n, padded_shapes=([None],"
+        " [])), with None in the input_signature of a tf.function",
+        "and put rows of about equal length into one batch: dataset.bucket_by_sequence_length",
+        "or join several short rows into one (packing), with a mask that keeps them apart",
+    ),
     "": (
         "fill each batch up to its own longest row, not to one length for all, in the collate function:"
         " torch.nn.utils.rnn.pad_sequence, or padding='longest' of a tokenizer",
@@ -613,7 +625,7 @@ _SHORTER_BATCHES: Actions = {
 _EQUAL_ROWS: Actions = {
     "": (
         "put rows of about equal length into one batch: sort or bucket them by length in the batch sampler",
-        *_SHORTER_BATCHES[""][2:],
+        _SHORTER_BATCHES[""][2],
     ),
 }
 

@@ -134,7 +134,7 @@ export function exact(value: Cell | undefined, unit: string): string {
 }
 
 /** At most so many digits before the point in a column of times. */
-const WIDEST = 1e5;
+const WIDEST = 1e4;
 
 /** The unit in which a column of times is shown, by its largest, and how many of its own units that is. */
 export function columnUnit(field: Field, values: readonly Cell[]): { readonly unit: string; readonly size: number } {
@@ -153,6 +153,13 @@ function largestOf(values: readonly Cell[]): number {
   );
 }
 
+/** So many decimals that not half of the numbers are `<0.1`; three at most, which are microseconds of milliseconds. */
+function decimalsOf(values: readonly Cell[], size: number): number {
+  const sizes = values.flatMap((value) => (typeof value === "number" && value ? [Math.abs(value) / size] : []));
+  const middle = sizes.sort((a, b) => a - b)[Math.floor(sizes.length / 2)] ?? 1;
+  return Math.max(decimalsFor(sizes.at(-1) ?? 0), Math.min(3, Math.ceil(-Math.log10(middle))));
+}
+
 /** Units of columns whose values have different units, and so different sizes. */
 const OF_MANY_UNITS = new Set(["", "by unit"]);
 
@@ -161,10 +168,10 @@ export function columnFormat(field: Field, values: readonly Cell[]): (value: Cel
   if (field.kind !== "float" || field.unit.startsWith("bytes") || OF_MANY_UNITS.has(field.unit))
     return (value) => cellText(value, field.unit);
   const { size } = columnUnit(field, values);
-  const largest = largestOf(values) / size;
   const fractional = size !== 1 || values.some((value) => typeof value === "number" && !Number.isInteger(value));
   // Neighbours on the time axis differ by little, however far from the start they are.
-  const digits = field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsFor(largest) : 0;
+  const digits =
+    field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsOf(values, size) : 0;
   return (value) =>
     isKnown(value) && typeof value === "number" ? fixed(value / size, digits) : cellText(value, field.unit);
 }

@@ -2,6 +2,7 @@
 import type { Field } from "./api";
 import { CATEGORY_LABEL, isCategory } from "./design/colours";
 import { words } from "./format";
+import { shortPath } from "./pages/shared/names";
 
 /** `device_compute` as `Device compute`, as the legends call it. */
 export function termText(value: string): string {
@@ -10,7 +11,7 @@ export function termText(value: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** How the values of a column are written, if they are terms. */
+/** How the values of a column are written, if they are terms or lines of a program. */
 export function termsOf(field: Field): ((value: string) => string) | null {
-  return field.role === "term" ? termText : null;
+  return field.role === "term" ? termText : field.role === "source" ? shortPath : null;
 }

@@ -86,15 +86,21 @@ describe("numbers", () => {
   });
 
   it("shows whole numbers whole", () => {
-    const values: Cell[] = [20270, 17098, 5];
-    expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["20,270", "17,098", "5"]);
+    const values: Cell[] = [2027, 1709, 5];
+    expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["2,027", "1,709", "5"]);
   });
 
   it("shows a column of long times in a larger unit", () => {
     const values: Cell[] = [262_538, 40, null];
     expect(columnUnit(field("total_us", "us"), values)).toEqual({ unit: "ms", size: 1e3 });
     expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["262.5", "<0.1", "–"]);
+    expect(columnUnit(field("max_us", "us"), [20_713, 95]).unit).toBe("ms"); // as the 21.2 ms beside it
     expect(columnUnit(field("start_ms", "ms", "float", "instant"), [1e6]).unit).toBe("ms");
+  });
+
+  it("has decimals for the most of a column, not for its largest number alone", () => {
+    const values: Cell[] = [126.66, 0.025, 0.031, 0.0001];
+    expect(values.map(columnFormat(field("avg_ms", "ms"), values))).toEqual(["126.66", "0.03", "0.03", "<0.01"]);
   });
 
   it("shows what is unknown as unknown, and never NaN", () => {

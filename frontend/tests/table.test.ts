@@ -66,7 +66,7 @@ describe("in a narrow window the first columns are", () => {
   const columns = (text: string): Field[] =>
     text.split(" ").map((part) => {
       const [name = "", role = ""] = part.split(":");
-      const kind = ["name", "label", "term", "host", "place", "type"].includes(role) ? "str" : "float";
+      const kind = ["name", "label", "term", "host", "place", "type", "text"].includes(role) ? "str" : "float";
       return { name, label: name, unit: "", doc: "", kind, role: role as Field["role"] };
     });
 
@@ -77,6 +77,7 @@ describe("in a narrow window the first columns are", () => {
     ["step:step name:name host:host start:instant ms:duration", "step host ms"],
     ["length:count us:duration share:share kernels:label", "kernels us share"],
     ["purpose:term layer:label size:size share:share", "purpose size share"],
+    ["cause:text ms:duration percent:share", "cause ms percent"], // of an answer in SQL
   ])("%s: %s", (fields, first) => {
     const shown = tellingFirst(columns(fields)).map((field) => field.name);
     expect(shown.slice(0, 3).join(" ")).toBe(first);

@@ -120,7 +120,8 @@ export function tellingFirst(fields: readonly Field[], sorted: string | null = n
     before.find((field) => field.role !== "host" && field.role !== "place") ??
     before.at(-1) ??
     roles("name") ??
-    roles("label");
+    roles("label") ??
+    fields.find(({ kind }) => kind === "str");
   const first = [
     ...(step ? [step, before.at(-1)] : [key, roles("shape")]),
     fields.find((field) => field.name === sorted),

@@ -173,6 +173,9 @@ export function Empty({ title, text, children }: { title: string; text?: string;
 
 const CATEGORY_NAMES = new RegExp(`\\b(${CATEGORIES.filter((name) => name.includes("_")).join("|")})\\b`, "g");
 
+/** A title inside a sentence. */
+export const uncapital = (text: string) => text.charAt(0).toLowerCase() + text.slice(1);
+
 /** Sentences of the reports begin in lower case, since they may follow a colon, and write micro as a terminal can. */
 export function sentence(text: string): string {
   const line = text

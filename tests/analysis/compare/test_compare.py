@@ -14,7 +14,7 @@ from every_form import exercise
 from reporting import table
 
 import stepscope
-from stepscope.analysis.compare.compare import DEFAULT_TOOLS, choose_tools, comparable_tools, compare
+from stepscope.analysis.compare.compare import DEFAULT_TOOLS, _describe_changes, choose_tools, comparable_tools, compare
 from stepscope.analysis.compare.compare_report import CompareReport
 from stepscope.analysis.compare.sides import Side, side_of
 from stepscope.analysis.compare.step_times import step_times
@@ -159,6 +159,23 @@ def test_what_changed_is_named_with_what_it_is_spent_in() -> None:
         "input +2.00 ms: `IteratorGetNext`, 2.00 ms after",
     )
     assert compared(BEFORE, BEFORE).changes == ()
+
+
+def test_what_is_not_named_is_added_up_where_the_changes_do_not_explain_the_step() -> None:
+    rows = [
+        {"cause": "input", "difference_ms": -68.0, "verdict": "better"},
+        {"cause": "launch", "difference_ms": 10.0, "verdict": "within_noise"},
+        {"cause": "sync", "difference_ms": 6.0, "verdict": "within_noise"},
+        {"cause": "python", "difference_ms": 0.5, "verdict": "within_noise"},
+    ]
+    of = side(BEFORE)
+
+    assert [*_describe_changes(of, of, rows)] == [
+        "input -68.00 ms",
+        "all others +16.50 ms, within the noise: first waiting for launches +10.00 ms, "
+        "synchronising with idle devices +6.00 ms",
+    ]
+    assert [*_describe_changes(of, of, [rows[0], rows[3]])] == ["input -68.00 ms"]
 
 
 def test_a_step_of_half_the_time_is_twice_as_fast() -> None:

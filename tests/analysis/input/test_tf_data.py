@@ -334,6 +334,18 @@ def test_the_host_with_the_slowest_call_is_the_most_input_bound() -> None:
     assert found.summary[1].startswith("Host:0 on b, the most input-bound host, is the slowest: 1 of 1 calls")
 
 
+@pytest.mark.parametrize(("wait_ms", "is_said"), [(1, True), (20, False)])
+def test_a_slow_stage_for_which_no_step_waits_is_no_bottleneck(wait_ms: int, is_said: bool) -> None:
+    step, work = "T".ljust(40, "-"), "I".ljust(wait_ms, "-") + "a".ljust(40 - wait_ms, "-")
+    lines = (step * 2, work * 2)
+    picture = [*(f"host main | {line}" for line in lines), "host pool | R----", "host pool | P---"]
+    found = report(draw("\n".join(picture), {**SORTS, "T": Sort(K.STEP_MARK, "train")}))
+
+    said = "nothing to gain here: steps hardly wait for it, input is 2.5 % of the median step"
+    assert found.bottleneck is not None
+    assert (said in found.summary) == is_said
+
+
 # -- nothing to say ----------------------------------------------------------------------------------------------
 
 

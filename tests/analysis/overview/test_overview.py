@@ -367,10 +367,14 @@ def test_steps_of_the_report_name_their_breakdown() -> None:
 @pytest.mark.parametrize(
     ("steps", "said", "short"),
     [
-        ("M0------M1--M2--M3--M4--", "step 0, 8.00 ms, the first after profiling started", "Step 0 stalled"),
-        ("M0--M1--M2------M3--M4--", "step 2, 8.00 ms", "Step 2 stalled"),
-        ("M0--M1--M2------M3--M4------M5--M6--", "steps 2, 4; the longest, step 2, 8.00 ms", "Steps 2, 4 stalled"),
-        ("M0--M0--M0------" * 6, "step 0, 8.00 ms", "6 of them took over 1.5 times as long as the median"),
+        ("M0------M1--M2--M3--M4--", "step 0 with 8.00 ms, the first after profiling started", "Step 0 stalled"),
+        ("M0--M1--M2------M3--M4--", "step 2 with 8.00 ms", "Step 2 stalled"),
+        ("M0--M1--M2------M3--M4------M5--M6--", "step 2 with 8.00 ms, then 4", "Steps 2, 4 stalled"),
+        (
+            "M0--M0--M0------" * 6,
+            "most of all step 0 with 8.00 ms",
+            "6 of them took over 1.5 times as long as the median",
+        ),
     ],
 )
 def test_steps_that_stall_are_named(steps: str, said: str, short: str) -> None:

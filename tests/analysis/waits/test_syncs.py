@@ -101,6 +101,22 @@ def test_a_wait_outside_of_the_steps_has_no_rate_in_a_step():
     assert found.findings[1].startswith("it waits once in the capture, ")
 
 
+def test_a_wait_while_the_device_works_is_no_wait_for_an_idle_one():
+    found = report(draw("""
+        host main | M0----------- M1-----------
+        host main | X S---------  X S---------
+        host main |                          Q
+        gpu0 s7   |  k----------   k----------
+    """, SORTS))  # fmt: skip
+
+    assert found.findings == (
+        "the host waits for a device for 74.1 % of each step",
+        "it waits 2 times (1.0 per step), 20.00 ms in total",
+        "a device works nearly all that time: 0.0 % of the median step is a wait for an idle one",
+        "a value is read from a tensor once (0.5 per step), which waits for no device",
+    )
+
+
 def test_ops_that_read_a_value_count_once_however_many_ops_they_are():
     found = report(draw(PICTURE, SORTS), draw(PICTURE, SORTS, host="other"))
 

@@ -4,7 +4,7 @@ import { type ApiError, asApiError, getJson, type ToolAnswer, useResource } from
 import { duration } from "../../format";
 import { answerAddress, sessionId } from "../../session";
 import { termText } from "../../terms";
-import { Code, Failed, Loading, sentence } from "../../ui/basics";
+import { Code, Failed, Loading, sentence, uncapital } from "../../ui/basics";
 import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
 import { middleCut, shortKernel } from "../shared/names";
@@ -160,7 +160,7 @@ function PredictionOf({ answer }: { answer: Answer }) {
 /** Before any slider is moved, what the first advice gives. */
 function Advised({ advice }: { advice: Advice | undefined }) {
   if (!advice?.predicted_speedup) return <p class="muted whatif-answer">Move a slider</p>;
-  const first = `${advice.title.charAt(0).toLowerCase()}${advice.title.slice(1)}`;
+  const first = uncapital(advice.title);
   const reasoning = `this is the first advice, ${first}; move a slider for something else`;
   const { gain, isLeast, after } = gainOf(advice);
   const said = { predicted_speedup: gain, predicted_step_time_ms: after, step_time_ms: advice.step_time_ms, reasoning };

@@ -25,7 +25,7 @@ import { tools } from "../../tools";
 import { Card, Code, Failed, Loading, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { StackedBars } from "../shared/Bars";
-import { counterName, shapesText, shortKernel, shortPath } from "../shared/names";
+import { counterName, shapesText, shortKernel } from "../shared/names";
 import type { ComparedTable, CompareReport } from "../shared/reports";
 
 export function Comparison({ tool }: { tool: string }) {
@@ -194,7 +194,6 @@ function cut(text: string): [string, string] {
 const TEXTS = {
   counter: counterName,
   kernel: shortKernel,
-  call_site: shortPath,
   input_shapes: shapesText,
   status: (text: string) => (text === "both" ? "" : termText(text)),
   kernels: (text: string) => text.split(CHAIN).map(shortKernel).join(CHAIN),

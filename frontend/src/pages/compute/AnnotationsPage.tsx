@@ -55,8 +55,8 @@ const OF_STEPS: readonly string[] = ["step_percent", "is_step"];
 
 /** Whether devices work for most of the longest range; where they idle, what counts is how long the host takes. */
 function isDeviceBusy(rows: readonly Range[]): boolean {
-  const [longest] = longestInSteps(rows, "total_ms");
-  return Math.max(...rows.map((row) => Number(row.device_ms ?? 0))) > Number(longest?.total_ms ?? 0) / 2;
+  const [longest, busiest] = [longestInSteps(rows, "total_ms")[0], longestInSteps(rows, "device_ms")[0]];
+  return Number(busiest?.device_ms ?? 0) > Number(longest?.total_ms ?? 0) / 2;
 }
 
 /** The ranges that mark no steps, the longest first; of equal ones on several hosts or threads the longest. */
@@ -68,8 +68,9 @@ function longestInSteps(rows: readonly Range[], by: "device_ms" | "total_ms"): r
 }
 
 /** The largest shares, and what devices do for the longest range where that outlasts the range. */
-function rangeSentences([first, second]: readonly Range[], onDevice: boolean): readonly string[] {
+function rangeSentences([first, ...others]: readonly Range[], onDevice: boolean): readonly string[] {
   if (!first) return [];
+  const second = others.find((row) => !onDevice || row.device_ms !== first.device_ms); // not what lies around it
   const whole = fact("steps_source") === "none" ? "capture" : "steps";
   const [name, total] = [middleCut(shortRange(String(first.name))), Number(first.total_ms)];
   const share = first.step_percent ?? 0;

@@ -136,7 +136,7 @@ function FlameCard({ rows }: { rows: readonly ModuleRow[] }) {
         onPick={open}
       />
       <p class="graph-foot flex wrap spread above-m minor muted">
-        A stronger blue means that more of a module's time is its own and not its children's.
+        A stronger blue: more of a module's time is its own. A number: it is called like its neighbours.
       </p>
     </Card>
   );

@@ -115,7 +115,7 @@ function restText(rest: Row, rows: readonly Row[], placeless: readonly Row[], me
   return `${sayShare(rest, rows, measure)} has no line${parts.length ? `: ${parts.join(", ")}` : ""}`;
 }
 
-const TEXTS = { input_shapes: shapesText, call_site: shortPath };
+const TEXTS = { input_shapes: shapesText };
 const OF_DEVICES = ["device_total_us", "device_self_us", "avg_device_us"];
 const IN_DETAILS = ["input_types", "self_percent", "host_total_us", "device_total_us"];
 

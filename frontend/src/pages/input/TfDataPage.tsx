@@ -6,11 +6,12 @@ import { duration } from "../../format";
 import { intervalInTimeline } from "../../links";
 import { route, setParams } from "../../router";
 import { tableOf } from "../../sections";
-import { Card, Code, sentence } from "../../ui/basics";
+import { Card } from "../../ui/basics";
 import { Choice } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { ParamChoice } from "../../ui/ParamChoice";
+import { Findings } from "../shared/Findings";
 import { TableCard } from "../shared/sections";
 import { WhatToDo } from "../shared/WhatToDo";
 import { type Edge, type GraphNode, layout, NODE, type Placed } from "./graph";
@@ -41,24 +42,15 @@ interface TfDataReport extends Report {
 }
 
 export default function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
-  const bottleneck = report.bottleneck;
+  const { iterator, self_us } = report.bottleneck ?? { iterator: null, self_us: 0 };
+  const head = iterator
+    ? [`${iterator} is the slowest stage of the input: ${duration(self_us / 1e3)} of self time`]
+    : [];
   return (
     <>
-      <section class="card verdict" aria-label="Verdict">
-        <h2 class="verdict-line">
-          {bottleneck
-            ? `${bottleneck.iterator} limits the input: ${duration(bottleneck.self_us / 1e3)} of self time`
-            : sentence(report.summary[0] ?? "")}
-        </h2>
-        <ul class="prose">
-          {(bottleneck ? report.summary : report.summary.slice(1)).filter(isSaidHere).map((line) => (
-            <li key={line}>
-              <Code text={sentence(line)} />
-            </li>
-          ))}
-        </ul>
+      <Findings lines={[...head, ...report.summary.filter(isSaidHere)]}>
         <WhatToDo />
-      </section>
+      </Findings>
       {report.graph.length > 0 && <GraphCard report={report} />}
       <TableCard section={tableOf(sections, "pipelines")} />
       <TableCard section={tableOf(sections, "executions")} />

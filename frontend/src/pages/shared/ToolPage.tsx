@@ -59,14 +59,7 @@ export function ToolPage<T extends ToolName, R extends Report = ReportOf<T>>(pro
 }
 
 /** Pages that begin with something else than a sentence. */
-const WITHOUT_FINDINGS: readonly ToolName[] = [
-  "overview",
-  "steps",
-  "tf-data",
-  "hlo-stats",
-  "memory-profile",
-  "memory-viewer",
-];
+const WITHOUT_FINDINGS: readonly ToolName[] = ["overview", "steps", "hlo-stats", "memory-profile", "memory-viewer"];
 
 /** What a tool without data lacks, and how to record it. */
 export function Missing({ text }: { text: string }) {

@@ -2,6 +2,7 @@
 import { type ToolAnswer, useResource } from "../../api";
 import { linkTo } from "../../router";
 import { answerAddress } from "../../session";
+import { uncapital } from "../../ui/basics";
 import type { OverviewReport } from "./reports";
 
 /** How the first finding of a page begins whose part costs hardly anything: the advice is about something else. */
@@ -13,7 +14,8 @@ export function WhatToDo({ findings }: { findings?: readonly string[] | undefine
   const first = found.state === "ready" ? found.data.report.advice[0] : null;
   return (
     <a class="more" href={linkTo("overview")}>
-      {first ? `What to do first: ${first.title.charAt(0).toLowerCase()}${first.title.slice(1)}` : "What to do first"}
+      {first?.class === "none" && first.title}
+      {first?.class !== "none" && `What to do first${first ? `: ${uncapital(first.title)}` : ""}`}
     </a>
   );
 }

@@ -2,11 +2,8 @@
 import type { ToolAnswer } from "../../api";
 import { tableOf } from "../../sections";
 import { Findings } from "../shared/Findings";
-import { shortPath } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { WhatToDo } from "../shared/WhatToDo";
-
-const TEXTS = { call_site: shortPath };
 
 export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
   const table = tableOf(sections, "rows");
@@ -16,7 +13,7 @@ export default function Syncs({ report, sections }: ToolAnswer<"syncs">) {
       <Findings lines={report.findings}>
         <WhatToDo findings={report.findings} />
       </Findings>
-      <TableCard section={{ ...table, fields }} id="syncs" main texts={TEXTS} />
+      <TableCard section={{ ...table, fields }} id="syncs" main />
     </>
   );
 }

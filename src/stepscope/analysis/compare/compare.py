@@ -142,17 +142,29 @@ def _label_warnings(before: Sequence[str], after: Sequence[str]) -> tuple[str, .
 
 
 def _describe_changes(before: Side, after: Side, breakdown: Iterable[Mapping[str, Cell]]) -> Iterator[str]:
-    """The causes that changed most beyond the noise: ``input -34.2 ms: `train.py:9 read`, 36.1 ms before``.
+    """The causes that changed most beyond the noise: ``input -34.2 ms: `train.py:9 read`, 36.1 ms before``; and what
+    the others add up to, where without them the changes are not that of the step.
 
     Args:
         breakdown: the mean step by cause, see `compare_breakdowns`.
     """
-    changed = [row for row in breakdown if row["verdict"] in ("better", "worse")]
-    for row in sorted(changed, key=lambda row: -abs(amount(row["difference_ms"])))[:_MOST_CAUSES]:
+    rows = sorted(breakdown, key=lambda row: -abs(amount(row["difference_ms"])))
+    changed = [row for row in rows if row["verdict"] in ("better", "worse")][:_MOST_CAUSES]
+    for row in changed:
         cause, change = str(row["cause"]), amount(row["difference_ms"])
-        text = f"{cause_words(cause)} {'+' if change > 0 else '-'}{duration_text(abs(change))}"
         where = _changed_culprit(_culprit_of(before, cause), _culprit_of(after, cause), change)
-        yield f"{text}: {where}" if where else text
+        yield f"{_change_text(row)}: {where}" if where else _change_text(row)
+    others = [row for row in rows if row not in changed and row["difference_ms"]]
+    rest, whole = (sum(amount(row["difference_ms"]) for row in each) for each in (others, rows))
+    if changed and abs(rest) >= _PART * abs(whole):
+        how = "within the noise" if all(row["verdict"] == "within_noise" for row in others) else "together"
+        named = ", ".join(map(_change_text, others[:2]))
+        yield f"all others {'+' if rest > 0 else '-'}{duration_text(abs(rest))}, {how}: first {named}"
+
+
+def _change_text(row: Mapping[str, Cell]) -> str:
+    change = amount(row["difference_ms"])
+    return f"{cause_words(str(row['cause']))} {'+' if change > 0 else '-'}{duration_text(abs(change))}"
 
 
 def _changed_culprit(before: _Found | None, after: _Found | None, change_ms: float) -> str:

@@ -29,9 +29,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from stepscope.analysis.account.account import account_without_culprits
 from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.input.pipeline_advice import makes_datasets, suggestion
 from stepscope.analysis.input.pipelines import RANKS, SLOW_PS, Execution, IteratorNode, Pipeline, pipelines_of
+from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.origin import Origin, header, origin_of
 from stepscope.model import EventKind, HostTrace
@@ -50,6 +52,7 @@ from stepscope.report import (
     Table,
     duration_text,
     make_row,
+    percent,
     round_ms,
     round_us,
 )
@@ -117,7 +120,7 @@ EXECUTION_FIELDS: tuple[Field, ...] = (
 
 @dataclass(frozen=True)
 class PipelinesOfHost:
-    """The part of one host."""
+    """The part of one host; `input_percent` is the share of its median step that is input, None without an account."""
 
     origin: Origin
     framework: str
@@ -125,6 +128,7 @@ class PipelinesOfHost:
     has_roots: bool
     pipelines: list[Pipeline]
     runs_python: bool = False
+    input_percent: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +260,16 @@ def partial(trace: HostTrace) -> PipelinesOfHost:
         has_roots=calls.has_roots,
         pipelines=list(pipelines_of(trace, calls)),
         runs_python=_runs_python(trace),
+        input_percent=_input_share(trace),
     )
+
+
+def _input_share(trace: HostTrace) -> float | None:
+    """What the account of the median step puts down to input, in percent of that step."""
+    account = account_without_culprits(trace)
+    if account is None:
+        return None
+    return percent(sum(row.ps for row in account.rows if row.cause == "input"), account.step_ps)
 
 
 def _runs_python(trace: HostTrace) -> bool:
@@ -281,7 +294,7 @@ def merge(partials: Sequence[PipelinesOfHost]) -> TfDataReport:
             for host, pipeline in found
             for execution in pipeline.executions[:RANKS]
         ),
-        summary=tuple(_summary(found, bottleneck, len(partials))),
+        summary=tuple(_summary(found, bottleneck, partials)),
     )
 
 
@@ -370,7 +383,9 @@ def _execution_row(host: str, pipeline: Pipeline, execution: Execution) -> dict[
     return {**row, "graph": list(_graph_rows(execution, name))}
 
 
-def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, n_hosts: int) -> Iterator[str]:
+def _summary(
+    found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] | None, partials: Sequence[PipelinesOfHost]
+) -> Iterator[str]:
     if not found:
         yield "no tf.data activity in this capture"
         return
@@ -380,7 +395,10 @@ def _summary(found: Sequence[tuple[str, Pipeline]], bottleneck: dict[str, Cell] 
     if bottleneck is None:
         yield "the input is not a bottleneck: its slowest call took " + duration_text(worst.max_ps / 1e9)
         return
-    place = f"{worst.name} on {host}" if n_hosts == 1 else f"{worst.name} on {host}, the most input-bound host,"
+    shares = [part.input_percent for part in partials if part.input_percent is not None]
+    if shares and max(shares) < LEAST_PERCENT:
+        yield f"nothing to gain here: steps hardly wait for it, input is {max(shares):.1f} % of the median step"
+    place = f"{worst.name} on {host}" if len(partials) == 1 else f"{worst.name} on {host}, the most input-bound host,"
     slowest = f"the slowest took {duration_text(worst.max_ps / 1e9)}"
     yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, {slowest}"
     yield (

@@ -542,14 +542,16 @@ def _metric(path: str, value: Cell, unit: str) -> dict[str, Cell]:
 
 
 def _outlier_text(rows: Sequence[Mapping[str, Cell]], first: Mapping[str, Cell]) -> str:
-    """Steps that last much longer than the others: how many, and the longest."""
-    longest = max(rows, key=lambda row: amount(row["duration_ms"]))
+    """Steps that last much longer than the others: how many, and which, the longest first."""
+    longest, *others = sorted(rows, key=lambda row: -amount(row["duration_ms"]))
     are = "1 step takes" if len(rows) == 1 else f"{len(rows)} steps take"
-    most = f"step {longest['step']}, {duration_text(amount(longest['duration_ms']))}"
-    if 1 < len(rows) <= _MOST_STALLS:
-        most = f"steps {', '.join(str(row['step']) for row in rows)}; the longest, {most}"
+    most = f"step {longest['step']} with {duration_text(amount(longest['duration_ms']))}"
     if longest is first:  # profilers take a moment: the first step of JAX took 1.1 to 1.4 times the processor time
         most += ", the first after profiling started"
+    if len(rows) > _MOST_STALLS:
+        most = f"most of all {most}"
+    elif others:
+        most += f", then {', '.join(str(row['step']) for row in others)}"
     return f"{are} more than {OUTLIER:g} times as long as the median: {most}"
 
 

@@ -276,12 +276,14 @@ def _describe_account(partials: Sequence[SyncsOfHost], by_calls: float | None) -
     """
     part = max(partials, key=lambda part: part.median_ps)
     share = percent(part.sync_ps, part.median_ps)
+    where = "median step" if part.steps else "capture"
     if share is not None and share >= LEAST_PERCENT:
         inferred = (
             ", which is more than its calls show: the account infers the rest" if share >= (by_calls or 0) + 0.1 else ""
         )
-        where = "median step" if part.steps else "capture"
         yield f"for {share:.1f} % of the {where} it waits for an idle device{inferred}"
+    elif share is not None and (by_calls or 0) >= LEAST_PERCENT and part.has_device:
+        yield f"a device works nearly all that time: {share:.1f} % of the {where} is a wait for an idle one"
 
 
 def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:
@@ -317,8 +319,8 @@ def _read_findings(reads: Merged, steps: int) -> list[str]:
         return []
     often = _frequency_text(sum(reads["count"]), sum(reads["in_steps"]), steps)
     waits = sum(reads["waits"])
-    waited = f"the device was waited for {waits:,} time{'' if waits == 1 else 's'}"
-    return [f"a value is read from a tensor {often}; {waited if waits else 'no device was waited for'}"]
+    waited = f"; the device was waited for {waits:,} time{'' if waits == 1 else 's'}"
+    return [f"a value is read from a tensor {often}{waited if waits else ', which waits for no device'}"]
 
 
 def _warnings(partials: Sequence[SyncsOfHost], calls: Merged, left_out: int) -> list[str]:

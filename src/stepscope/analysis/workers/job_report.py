@@ -24,7 +24,7 @@ JOB_FIELDS: tuple[Field, ...] = (
 PART_FIELDS: tuple[Field, ...] = (
     Field("part", "text", "worker, stage, replica (of the model) or kind (of work)", "str", role=Role.TERM),
     Field("name", "text", "which one: a rank, the number of a stage or a replica, a kind", "str", role=Role.LABEL),
-    Field("slowdown", "ratio", "steps where all but this has equal work, to those where all has"),
+    Field("slowdown", "ratio", "how many times as long steps are if this alone keeps its work and all else is equal"),
     Field("explains_percent", "percent",
           "of the gain of equal work, what equal work of this alone gives; unknown where nothing is worth naming"),
 )  # fmt: skip
@@ -39,7 +39,9 @@ HEAT_FIELDS: tuple[Field, ...] = (
     Field("table", "text", "worker_by_step or stage_by_kind", "str", role=Role.TERM),
     Field("row", "text", "the rank, or the stage", "str", role=Role.LABEL),
     Field("column", "text", "the step, or the kind of work", "str", role=Role.LABEL),
-    Field("slowdown", "ratio", "steps where all but this has equal work, to those where all has"),
+    Field(
+        "slowdown", "ratio", "how many times as long steps are where this alone keeps its work and all else is equal"
+    ),
 )
 CAUSE_FIELDS: tuple[Field, ...] = (
     Field("cause", "text", "why the job is slower than with equal work; unknown if nothing explains most of it",

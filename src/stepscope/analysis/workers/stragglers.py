@@ -109,7 +109,8 @@ def _candidates(job: Job, machines: Sequence[str]) -> Iterator[JobCulprit]:
     yield from _places_with_extra_work(job, rows.is_work, Straggling.EXTRA_WORK, more)
     yield from _garbage_collections(job, threads)
     yield from _slow_links(job, transfers)
-    yield from _slow_machines(job, computes & job.rows_of_ranks(~job.does_more), machines)
+    if not share_cores(job, machines):  # one processor is as fast for each of its processes
+        yield from _slow_machines(job, computes & job.rows_of_ranks(~job.does_more), machines)
     yield from _unequal_stages(job, computes)
     yield from _varying_sequences(job, name)
 

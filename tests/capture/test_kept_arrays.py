@@ -289,6 +289,19 @@ def test_arrays_that_hold_something_else_by_then_are_not_the_same():
     assert not same.is_as_before()
 
 
+def test_tensors_that_are_written_by_then_are_not_the_same():
+    torch = pytest.importorskip("torch")
+    table, trained = torch.ones(64, 4), torch.nn.Linear(4, 8)
+    trained(table).sum().backward()
+    groups = {("float32", (64, 4)): [table], ("float32", (8, 4)): [trained.weight]}
+
+    (same,) = find_same(groups)  # what has a gradient is trained
+    assert (same.kind, same.text) == ("same_tensors:", "64,4\t1")
+    table += 0.0
+    (written,) = find_same(groups)
+    assert same.arrays != written.arrays
+
+
 def test_shapes_that_an_array_of_the_loop_has_too_are_known():
     batch, rest = np.zeros((8, 3)), {"x": np.zeros((5, 3))}
     found = shapes_of_numpy([inspect.currentframe()])

@@ -229,7 +229,7 @@ class KeptArrays:
         if not self._was_read:
             self._leave_out_changed()
         empty = {f"{EMPTY}{number}": each.text for number, each in enumerate(self._empty)}
-        same = {f"{SAME}{number}": each.text for number, each in enumerate(self._same)}
+        same = {f"{each.kind}{number}": each.text for number, each in enumerate(self._same)}
         return empty | same | describe_zero_gradients(self._zero) | self._held
 
     def _leave_out_changed(self) -> None:
@@ -239,9 +239,10 @@ class KeptArrays:
         groups = self._group(self._list_all()) if self._same or self._zero else {}
         if self._same:
             beside = shapes_of_numpy(frames_of_program())
-            now = defaultdict[tuple[int, ...], set[int]](set)
-            for (_, shape), arrays in groups.items():
-                now[shape].update(map(id, arrays))
+            now = defaultdict[tuple[int, ...], set[object]](set)
+            with unseen():
+                for (_, shape), arrays in groups.items():
+                    now[shape].update(map(_state_of, arrays))
             self._same = [
                 each for each in self._same
                 if each.is_as_before() and now[each.shape] == each.arrays and each.shape not in beside
@@ -329,11 +330,13 @@ def _count_agings() -> int:
 
 # Before the number of a kind of arrays in the facts of a capture.
 EMPTY, IGNORED, PADDED, SAME, ZERO = "empty:", "ignored:", "padded:", "same:", "zero_gradient:"
+SAME_TENSORS = "same_tensors:"  # of PyTorch
 _LARGE_MATRIX = 1 << 18  # bytes: a product with less takes no time worth a change
 _MOST_READ = 20  # arrays that are read: 1 ms each, while the program waits
 _NEARLY_EMPTY = 50  # of 1000 numbers: with more, a dense product is about as fast
 _PIECES, _PIECE = 256, 256  # bytes that are read of each
-_MOST_COMPARED, _COMPARED = 200, 4  # arrays that are looked at twice, and pieces of each: 20 us each, 4 ms in all
+# Pieces that are read of arrays that are looked at twice: in all, 5 us each, and of each.  PyTorch counts writes, too.
+_MOST_COMPARED, _COMPARED, _COMPARED_TENSOR = 800, 4, 1
 _NO_LABEL = (-100).to_bytes(8, "little", signed=True)  # PyTorch's `ignore_index`, where a loss is given none
 _FEWEST_LABELS, _LATEST = 64, 3  # of a batch; arrays of a shape that are read: a data set may be a list of them
 _MANY_IGNORED = 100  # of 1000 labels: with fewer, leaving their rows out saves little
@@ -390,16 +393,18 @@ def find_empty(groups: Mapping[tuple[str, tuple[int, ...]], Iterable[Any]]) -> l
 
 
 class SameArrays(NamedTuple):
-    """All arrays of JAX of one shape, which the program may keep as they are.
+    """All arrays of JAX, or all tensors of PyTorch, of one shape, which the program may keep as they are.
 
     Attributes:
-        shape: their sides; arrays: their numbers as objects; read: what was read of each: where pieces begin, how long
-            each is, and the hash of what they held.
+        shape: their sides; arrays: see `_state_of`; read: what was read of each: where pieces begin, how long each is,
+            and the hash of what they held.
+        kind: before its number in the facts of a capture.
     """
 
     shape: tuple[int, ...]
-    arrays: set[int]
+    arrays: set[object]
     read: list[tuple[Sequence[int], int, int]]
+    kind: str = SAME
 
     @property
     def text(self) -> str:
@@ -412,7 +417,8 @@ class SameArrays(NamedTuple):
 
 
 def find_same(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> list[SameArrays]:
-    """The shapes of arrays of JAX, which no op writes: to be compared with those of a later look.
+    """The shapes of arrays of JAX, which no op writes, and of tensors of PyTorch: to be compared with those of a later
+    look.
 
     Args:
         groups: arrays by their type and shape.
@@ -422,18 +428,38 @@ def find_same(groups: Mapping[tuple[str, tuple[int, ...]], Sequence[Any]]) -> li
         shapes[shape] += arrays
     found, left = list[SameArrays](), _MOST_COMPARED
     for shape, arrays in shapes.items():
-        left -= len(arrays)
-        if not shape or left < 0 or not all(hasattr(each, "unsafe_buffer_pointer") for each in arrays):
+        kinds = {_kind_of_same(each) for each in arrays} if shape else {""}
+        kind = kinds.pop()
+        count = _COMPARED_TENSOR if kind == SAME_TENSORS else _COMPARED
+        left -= count * len(arrays)
+        if kinds or not kind or left < 0:
             continue
         read = list[tuple[Sequence[int], int, int]]()
         for array in arrays:
             size = min(count_bytes(array), _PIECE)
-            places = _places_of(array, count_bytes(array), 1)[:: _PIECES // _COMPARED]
+            places = _places_of(array, count_bytes(array), 1)[:: _PIECES // count]
             content = _read_memory(places, size)
             read += [(places, size, hash(content))] if content else []
         if len(read) == len(arrays):
-            found.append(SameArrays(shape, {*map(id, arrays)}, read))
+            found.append(SameArrays(shape, {*map(_state_of, arrays)}, read, kind))
     return found
+
+
+def _kind_of_same(array: Any) -> str:
+    """Of which facts an array may be; empty where nothing tells whether it was written."""
+    if hasattr(array, "unsafe_buffer_pointer"):
+        return SAME
+    # A tensor with a gradient is one that is trained.
+    is_tensor = type(array).__module__.startswith("torch") and not array.is_inference()
+    return SAME_TENSORS if is_tensor and not (array.is_leaf and array.grad is not None) else ""
+
+
+def _state_of(array: Any) -> object:
+    """The number of an array as an object; of a tensor of PyTorch also how often it was written."""
+    with suppress(Exception):  # a tensor of an inference counts nothing
+        if type(array).__module__.startswith("torch"):
+            return id(array), int(array._version)
+    return id(array)
 
 
 def shapes_of_numpy(frames: Iterable[FrameType]) -> set[tuple[int, ...]]:

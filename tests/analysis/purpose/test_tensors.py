@@ -3,6 +3,8 @@ that needs it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from helpers.draw import MS, Sort, draw
@@ -426,3 +428,52 @@ def test_a_gradient_for_each_column_of_a_result() -> None:
 
     assert _excess(picture, **sorts) == [("jacobian", 8 * 3.0, 1 / 4)]
     assert _excess(picture, **sorts | {"s": _op("aten::select", "32,7", "", "")}) == []  # of four columns of seven
+
+
+# -- the same in every step --------------------------------------------------------------------------------------------
+
+
+def _typed(sort: Sort, types: str) -> Sort:
+    return replace(sort, stats={**sort.stats, "Input type": types, "Concrete Inputs": types.replace("float", "")})
+
+
+@pytest.mark.parametrize(("kept", "expected"), [
+    # the layer over the table, and what follows it alone; not over queries, nor the product of both
+    ({"same_tensors:0": "90,16\t1", "same_tensors:1": "8,16\t1", "same_tensors:2": "8\t1"}, [("constant_work", 21.0)]),
+    ({"same_tensors:0": "90,16\t1", "same_tensors:1": "8,16\t1"}, []),  # the bias may be written
+    ({}, []),
+])  # fmt: skip
+def test_what_is_made_of_tensors_that_the_program_keeps(kept: dict[str, str], expected: list[object]) -> None:
+    picture = """
+        host main | M0------------M1------------M2------------
+        host main | l----g-q-p----l----g-q-p----l----g-q-p----
+    """
+    sorts = {
+        "l": _typed(_op("aten::linear", "90,16", "8,16", "8"), '["float","float","float"]'),
+        "g": _typed(_op("aten::gelu", "90,8"), '["float"]'),
+        "q": _typed(_op("aten::linear", "4,16", "8,16", "8"), '["float","float","float"]'),
+        "p": _typed(_op("aten::mm", "4,8", "8,90"), '["float","float"]'),
+    }
+    found = excesses_of(draw(picture, sorts, facts={**kept}))
+
+    assert [(each.kind, each.ps / MS) for each in found if each.kind == "constant_work"] == expected
+
+
+@pytest.mark.parametrize("other", [
+    _typed(_op("aten::index", "70,8", ""), '["float",""]'),  # rows of something, which may be as many
+    _typed(_op("aten::linear", "90,5", "8,5"), '["float","float"]'),  # of what the step is given
+])  # fmt: skip
+def test_a_size_that_something_else_makes_tells_nothing(other: Sort) -> None:
+    picture = """
+        host main | M0------------M1------------M2------------
+        host main | l-o-g---------l-o-g---------l-o-g---------
+    """
+    sorts = {
+        "l": _typed(_op("aten::linear", "90,16", "8,16"), '["float","float"]'),
+        "g": _typed(_op("aten::gelu", "90,8"), '["float"]'),
+        "o": other,
+    }
+    facts: dict[str, str | int] = {"same_tensors:0": "90,16\t1", "same_tensors:1": "8,16\t1"}
+    found = excesses_of(draw(picture, sorts, facts=facts))
+
+    assert [(each.kind, each.ps / MS) for each in found] == [("constant_work", 6.0)]  # linear alone

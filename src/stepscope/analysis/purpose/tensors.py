@@ -26,6 +26,7 @@ from stepscope.analysis.purpose.computing import (
     is_passed_over,
     sequence_numbers,
 )
+from stepscope.analysis.purpose.kept_tensors import same_by_sizes
 from stepscope.analysis.purpose.products import describe_empty, kept_of_empty
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
@@ -575,7 +576,10 @@ def equal_work(trace: HostTrace) -> TensorWork | None:
 
 def constant_work(trace: HostTrace) -> TensorWork | None:
     """What every step computes of tensors that nothing writes, and of nothing else."""
-    ops = ops_with_sizes(trace) if tensors_are_known(trace) else []
+    if not tensors_are_known(trace):
+        ops = ops_with_sizes(trace)
+        return _describe_constant(trace, ops, same_by_sizes(trace, ops, _traced(trace).equal))
+    ops = ops_with_sizes(trace)
     if not ops:
         return None
     values = _values(trace)
@@ -589,6 +593,10 @@ def constant_work(trace: HostTrace) -> TensorWork | None:
         if values.takes_tensors[at] and not _matches(VIEWS, ops[at]) and not ops[at].name.endswith("_")
         and values.feeding([at]) <= same
     ]  # fmt: skip
+    return _describe_constant(trace, ops, wanted)
+
+
+def _describe_constant(trace: HostTrace, ops: list[_Op], wanted: list[int]) -> TensorWork | None:
     if not wanted:
         return None
     length = _durations(trace, ops)

@@ -220,7 +220,7 @@ class _Reader:
         else:
             may_copy, several = MAY_LOOK_AT.fullmatch(op.name), GIVES_SEVERAL.fullmatch(op.name)
             storage = words[0][2] if words and (may_copy or LOOKS_AT.fullmatch(op.name)) else -1
-            size = self._size(op, sizes, plain)
+            size = size_of_result(self._trace, op, sizes, plain)
             self._made.append(_Made(value, constant, size, storage, at, bool(may_copy), bool(several)))
         return (value if known else -1), constant, tuple(sources)
 
@@ -318,17 +318,22 @@ class _Reader:
         later = made._replace(taken=made.taken + len(keys))
         self._made = [later if each.at == made.at else each for each in self._made]
 
-    def _size(self, op: TracedOp, sizes: list[Size | None], plain: int) -> Size | None:
-        """The size of an op's result, where it follows from those of its operands."""
-        if MAKES_OF_SIZE.fullmatch(op.name):
-            listed = _LIST.search(self._trace.strings[plain][1:]) if plain > 0 else None
-            return tuple(map(int, filter(None, listed[1].split(",")))) if listed else None
-        if SUMS_UP.fullmatch(op.name) or "loss" in op.name:
-            return _size_of_sum(op, sizes, self._trace.strings[plain] if plain > 0 else "")
-        if GIVES_NUMBERS.fullmatch(op.name) or any(size is None for size in sizes) or not sizes:
-            return None
-        product = _size_of_product(op)
-        return product if product is not None else _spread([size for size in sizes if size is not None])
+
+def size_of_result(trace: HostTrace, op: TracedOp, sizes: list[Size | None], plain: int) -> Size | None:
+    """The size of an op's result, where it follows from those of its operands.
+
+    Args:
+        sizes: of its tensors; plain: the row of the text of its operands that are no tensors.
+    """
+    if MAKES_OF_SIZE.fullmatch(op.name):
+        listed = _LIST.search(trace.strings[plain][1:]) if plain > 0 else None
+        return tuple(map(int, filter(None, listed[1].split(",")))) if listed else None
+    if SUMS_UP.fullmatch(op.name) or "loss" in op.name:
+        return _size_of_sum(op, sizes, trace.strings[plain] if plain > 0 else "")
+    if GIVES_NUMBERS.fullmatch(op.name) or any(size is None for size in sizes) or not sizes:
+        return None
+    product = _size_of_product(op)
+    return product if product is not None else _spread([size for size in sizes if size is not None])
 
 
 def _sizes_of_tensors(op: TracedOp, count: int) -> list[Size | None]:

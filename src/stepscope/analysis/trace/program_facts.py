@@ -11,6 +11,7 @@ from stepscope.records import dataclass
 
 _GRAPH, _CORES, _THREADS, _EMPTY, _TAKES = "graph:", "cores", "op_threads", "empty:", "takes:"
 _IGNORED, _PADDED, _SAME, _ZERO = "ignored:", "padded:", "same:", "zero_gradient:"
+_SAME_TENSORS = "same_tensors:"
 _PARAMETERS, _LARGEST = "parameters:", "largest_parameter"
 _MOST_DIGITS = 15  # of a side: no tensor has a longer one
 _NEARLY_ALL = 0.9  # of the numbers: then an update of all of them is one of that table
@@ -115,6 +116,11 @@ def kept_arrays_of(trace: HostTrace) -> dict[tuple[int, ...], int]:
     """The sides of arrays that a host's program kept as they are while steps ran, where it had no others of these
     sides, with how many these are."""
     return _numbers_by_sides(trace, _SAME)
+
+
+def kept_tensors_of(trace: HostTrace) -> dict[tuple[int, ...], int]:
+    """The same for tensors of PyTorch."""
+    return _numbers_by_sides(trace, _SAME_TENSORS)
 
 
 @dataclass(frozen=True)

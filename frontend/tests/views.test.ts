@@ -19,6 +19,7 @@ describe("names", () => {
     ["volta_sgemm_64x64_nt", "volta_sgemm_64x64_nt"],
     ["Memset (Device)", "Memset (Device)"],
     ["loop_transpose_fusion", "loop_transpose_fusion"],
+    ["lib/transformers/image_transforms.py(390): normalize", "transformers/image_transforms.py:390 normalize"],
   ])("%s is written %s", (long, short) => expect(shortKernel(long)).toBe(short));
 
   it.each([

@@ -10,6 +10,7 @@ import { Code, LongName, sentence } from "../../ui/basics";
 import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
+import { shortKernel } from "../shared/names";
 import { Picture, type Pictures } from "../shared/pictures";
 import type { Advice, EvidenceInterval, EvidenceRow, Measured } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";
@@ -318,10 +319,7 @@ function Evidence({ advice }: { advice: Advice }) {
                   advice.docs,
                 )}
               >
-                <Icon name="help" size={16} />{" "}
-                <span>
-                  What “{advice.class === "none" ? "nothing stands out" : advice.class.replaceAll("_", " ")}” means
-                </span>
+                <Icon name="help" size={16} /> <span>What this means, and when it is said</span>
               </a>
             </li>
           )}
@@ -348,7 +346,7 @@ function RowLink({ row }: { row: EvidenceRow }) {
       )}
     >
       <Icon name={row.tool} size={16} />
-      <LongName text={evidenceName(row)} />
+      <LongName text={shortKernel(evidenceName(row))} />
       {row.value_ms > 0 && <strong>{`${duration(row.value_ms)} ${perStep()}`}</strong>}
     </a>
   );
@@ -377,7 +375,7 @@ function PlaceLink({ place, advice, isBeside = false }: PlaceLinkProps) {
       {isBeside ? (
         <span class="offscreen">{`Its longest call: ${place.name}`}</span>
       ) : (
-        <LongName text={place.name || `at ${duration(place.start_ms)}`} />
+        <LongName text={shortKernel(place.name) || `at ${duration(place.start_ms)}`} />
       )}
       <strong>{duration(place.end_ms - place.start_ms)}</strong>
     </a>

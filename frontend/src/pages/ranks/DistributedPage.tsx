@@ -54,7 +54,7 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
     />
   );
   const hasCause = (tableOf(sections, "causes").columns?.cause ?? []).some((cause) => cause !== "unknown");
-  const barsNote = "of its first work to its last, between steps too; exposed: no computation overlaps it";
+  const barsNote = "from its first work to its last, with the time between steps";
   return (
     <>
       <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]}>

@@ -390,14 +390,14 @@ def _summary(
         yield "no tf.data activity in this capture"
         return
     host, worst = found[0]
+    shares = [part.input_percent for part in partials if part.input_percent is not None]
+    if shares and max(shares) < LEAST_PERCENT:
+        yield f"nothing to gain here: steps hardly wait for it, input is {max(shares):.1f} % of the median step"
     slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
     yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"
     if bottleneck is None:
         yield "the input is not a bottleneck: its slowest call took " + duration_text(worst.max_ps / 1e9)
         return
-    shares = [part.input_percent for part in partials if part.input_percent is not None]
-    if shares and max(shares) < LEAST_PERCENT:
-        yield f"nothing to gain here: steps hardly wait for it, input is {max(shares):.1f} % of the median step"
     place = f"{worst.name} on {host}" if len(partials) == 1 else f"{worst.name} on {host}, the most input-bound host,"
     slowest = f"the slowest took {duration_text(worst.max_ps / 1e9)}"
     yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, {slowest}"

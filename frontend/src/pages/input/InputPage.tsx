@@ -106,7 +106,7 @@ function HostSide({ report, sections }: { report: InputReport; sections: Section
   return (
     <RankedCard
       title="Host side"
-      note={`where the input spends its time on the host${(report.steps ?? []).length > 1 ? ", of all steps together" : ""}`}
+      note={`where input spends time on the host${(report.steps ?? []).length > 1 ? ", in all steps together" : ""}`}
       field={fieldOf(tableOf(sections, "host_breakdown"), "time_ms")}
       rows={stages.map(({ key, label, category, lighter, ms }) => ({
         ...{ key, label, ms, percent: (100 * ms) / total },

@@ -31,7 +31,7 @@ function one(shape: unknown): string {
 /**
  * `void cudnn::detail::dgrad_engine<float, 512>(int, float const*)` as `dgrad_engine<float, 512>`, and an instruction
  * of XLA, `%copy-done.4 = f32[5,1024]{1,0:T(8,128)} copy-done(...)`, as `copy-done.4`; a range of PyTorch,
- * `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`, as `enumerate(DataLoader)`.  Calls of Python have paths.
+ * `enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__`, as `enumerate(DataLoader)`; Python has paths.
  */
 export function shortKernel(text: string): string {
   if (/\.py\(\d+\): /.test(text)) return shortPath(text);

@@ -596,6 +596,8 @@ def test_facts_about_the_job_are_kept_and_the_environment_is_not() -> None:
             distributedInfo={"backend": "nccl", "rank": 3, "world_size": 8, "pg_config": [{"pg_name": "0"}]},
             metadata={"env": {"TOKEN": "secret"}},
             WARNING=["lost 3 records"],
+            ERROR=["ERROR:2024-11-11 10:03:10 31:31 DeviceProperties.cpp:47] gpuGetDeviceCount failed with code 35"]
+            * 2,
         )
     )
     assert trace.stats_of_plane(0) == {
@@ -607,7 +609,10 @@ def test_facts_about_the_job_are_kept_and_the_environment_is_not() -> None:
         "world_size": 8,
         "pg_config": '[{"pg_name":"0"}]',
     }
-    assert trace.recorder_messages == ("lost 3 records",)
+    assert trace.recorder_messages == (
+        "the profiler itself says: gpuGetDeviceCount failed with code 35",
+        "lost 3 records",
+    )
     assert b"secret" not in trace.strings.blob.tobytes()
 
 

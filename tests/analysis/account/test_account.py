@@ -479,3 +479,46 @@ def test_what_is_unexplained_has_no_culprit_but_what_goes_on_through_it(range_, 
     (unknown,) = [row for row in found.rows if row.cause in ("unknown", "python")]
 
     assert (unknown.culprit and unknown.culprit.name) == culprit
+
+
+RANGES = {
+    "p": Sort(K.ANNOTATION, "## forward ##"),
+    "q": Sort(K.ANNOTATION, "## metrics ##"),
+    "G": Sort(K.RUNTIME_CALL, "cudaGraphLaunch", "correlation_id"),
+    "V": Sort(K.KERNEL, "attention", "correlation_id"),
+}
+
+
+def test_launches_of_many_ops_belong_to_the_range_of_the_program_that_holds_most_of_them():
+    """`aten::copy_` was named, which held 7 % of the launching."""
+    trace = draw(
+        """
+        host main | M0----------------------M1--
+        host main | p-------------- q------
+        host main | x---y---z---v-- y---z--
+        host main | L1  L2  L3  L4  L5  L6
+        gpu0 s    |    K1  K2  K3  K4  K5  K6
+        """,
+        RANGES,
+    )
+    found = next(row.culprit for row in account(trace).rows if row.cause == "launch")
+
+    assert found is not None
+    assert found.name == "## forward ##"
+
+
+def test_of_a_replayed_graph_the_kernel_is_named_and_not_the_function_that_replays_it():
+    sorts = RANGES | {"f": Sort(K.PYTHON_CALL, "model.py(9): __call__")}
+    trace = draw(
+        """
+        host main | M0------------------M1------------------
+        host main | f-                  f-
+        host main | G1S----------------LG2S----------------L
+        gpu0 s    |   V1-----------K1-    V2-----------K2-
+        """,
+        sorts | {"S": SYNC},
+    )
+    found = next(row.culprit for row in account(trace).rows if row.cause == "device_compute")
+
+    assert found is not None
+    assert (found.name, found.file) == ("attention", None)

@@ -124,6 +124,14 @@ def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_
     )
 
 
+@pytest.mark.parametrize(("share", "cause"), [(49.0, "python"), (51.0, "device_compute")])
+def test_devices_that_compute_for_over_half_of_a_step_are_its_limit(share: float, cause: str) -> None:
+    """A pass that computed for 59 % was called host-bound, as CUDA graphs would save the 31 % of Python between."""
+    passes = account({"device_compute": share, "python": 96.0 - share, "launch": 4.0})
+
+    assert judge_account(passes, FirstChange(("launch", "python"), 34.0)).cause == cause
+
+
 @pytest.mark.parametrize(
     ("shares", "cause"),
     [

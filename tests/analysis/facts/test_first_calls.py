@@ -60,6 +60,19 @@ def test_calls_that_take_long_once_are_no_dispatching(picture: str, name: str) -
     assert advised.verdict.sentence.endswith(f"of the capture is calls that happen once, above all `{name}`")
 
 
+def test_capturing_graphs_happens_once() -> None:
+    """A pass in which vLLM captured its graphs was called host-bound, as it ran Python."""
+    sorts = {"B": Sort(K.RUNTIME_CALL, "hipStreamBeginCapture"), "E": Sort(K.RUNTIME_CALL, "hipStreamEndCapture")}
+    picture = """
+        host main | L1-B-L2-L3----E-B---L4-L5--E-L6-
+        gpu0 s    |   K1-                          K6-
+    """
+    advised = advise(overview.merge([overview.partial(draw(picture, SORTS | sorts))]).context)
+
+    assert advised.items[0].id == "capture.first-calls"
+    assert advised.verdict.sentence.endswith("of the capture is what happens once, above all capturing 2 graphs")
+
+
 def test_the_longest_of_these_calls_is_told_with_its_op() -> None:
     picture = """
         host main | o------------------------------------p-q-

@@ -622,10 +622,19 @@ def test_a_range_that_fills_its_loop_is_the_step_whatever_comes_beside_it() -> N
     assert (found(trace)[0], steps_of(trace).name[0]) == ("markers", "backbone 0")
 
 
-def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
-    report = stepscope.load(corpus / "torch-sglang-qwen3").overview()
+def test_requests_that_threads_handle_side_by_side_are_no_steps() -> None:
+    handle = {"R": Sort(K.ANNOTATION, "Stage::run")}
+    one = "R--- R----- R--- R---- R---\nhost a |  ab   abab   ab   aba   a"
+    alone, beside = draw(f"host a | {one}", handle), draw(f"host a | {one}\nhost b | R----- R--- R---- R---", handle)
 
-    assert report.to_dict()["steps_source"] == "none"  # one prefill of 36 equal layers
+    assert steps_of(mark_named_steps(alone)).source == "markers"
+    assert steps_of(mark_named_steps(beside)).source != "markers"
+
+
+def test_the_layers_of_a_language_model_are_no_steps(corpus: Path) -> None:
+    said = stepscope.load(corpus / "torch-sglang-qwen3").overview().to_dict()
+
+    assert (said["steps_source"], said["step_time_ms"]["count"]) == ("markers", 1)  # one prefill of 36 equal layers
 
 
 # -- what the host does once a step ----------------------------------------------------------------------------------

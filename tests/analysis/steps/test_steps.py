@@ -774,6 +774,13 @@ def test_each_batch_that_a_server_names_is_a_step() -> None:
     )
 
 
+def test_one_batch_of_a_server_is_a_step() -> None:
+    served = {"d": Sort(EventKind.ANNOTATION, "execute_context_0(0)_generation_3(3)")}
+    steps = steps_of(mark_named_steps(draw("host main | d-----", served)))
+
+    assert (steps.source, len(steps.number)) == ("markers", 1)
+
+
 def test_a_row_says_what_is_in_the_batch_of_its_step() -> None:
     sorts = {
         letter: Sort(EventKind.ANNOTATION, name)

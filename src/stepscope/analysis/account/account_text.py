@@ -342,9 +342,10 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
     """The verdict on a run by the account of its median step.
 
     The first change decides if it gains the share from which XProf calls its cause a limit, of the step that the bar
-    shows, and its cause takes at least half as long as the longest one; where the gain is unknown, the middle between
-    none and all time of its causes counts, and in a capture without steps no other may take longer.  Else the longest
-    cause does, and the evidence says what the change is about.  A busy machine is said beside the program's own limit.
+    shows, its cause takes at least half as long as the longest one, and devices do not compute for over half of the
+    step; where the gain is unknown, the middle between none and all time of its causes counts, and in a capture without
+    steps no other may take longer.  Else the longest cause does, and the evidence says what the change is about.  A
+    busy machine is said beside the program's own limit.
     """
     account = account.representative_step
     if account.only_dispatch:
@@ -357,7 +358,9 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         # What was not recorded may save more; and what takes less than half as long as another part is no limit.
         is_known = account.has_steps or change.gain_percent is not None or longest.cause in change.causes
         least = longest.ps / 2 if is_known else longest.ps
-        limit = limiting if _unexplained(account) > _gain(change, account) or changed.ps < least else changed
+        computes = limiting.cause == "device_compute" and _percent(limiting, account) > 50
+        stays = computes or _unexplained(account) > _gain(change, account) or changed.ps < least
+        limit = limiting if stays else changed
     if longest.cause == "unknown":  # a saving elsewhere does not say what limits the step
         limit = longest
     is_said = limit.cause == "sync" and account.devices is None  # a wait for devices that were not recorded

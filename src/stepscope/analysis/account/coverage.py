@@ -29,6 +29,7 @@ from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, PlaneKind
 from stepscope.model.arrays import I64
 from stepscope.records import dataclass
+from stepscope.report import duration_text
 from stepscope.vocabulary.lookup import has_trait, share_nameless
 from stepscope.vocabulary.nsight import why_no_device
 from stepscope.vocabulary.traits import CallTrait
@@ -112,10 +113,10 @@ def _strange_ranges(trace: HostTrace) -> str:
     rows = np.flatnonzero(is_any_kind(trace.events.kind, _STRANGE) & threads)
     if 2 * spans_of(trace, rows).total <= spans_of(trace, np.flatnonzero(threads)).total:
         return ""
-    types, place = np.unique(trace.events.type[rows], return_inverse=True)
-    total = np.array([spans_of(trace, rows[place == at]).total for at in range(len(types))])
+    names, place = np.unique(trace.event_names(rows), return_inverse=True)
+    total = np.array([spans_of(trace, rows[place == at]).total for at in range(len(names))])
     longest = np.argsort(-total, kind="stable")[:_NAMED]
-    return ", ".join(f"`{trace.strings[trace.event_types.name[types[at]]]}` {total[at] / MS:,.0f} ms" for at in longest)
+    return ", ".join(f"`{trace.strings[names[at]]}` {duration_text(total[at] / MS)}" for at in longest)
 
 
 def _lost_kernels(trace: HostTrace, how: str) -> Blindness | None:

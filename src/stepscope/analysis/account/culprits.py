@@ -137,6 +137,8 @@ class Finder:
         if (found := self._find_worker_culprit(named)) is not None:
             return found
         op, op_rows = self._longest_op(named)
+        if len(replayed := self._replayed(named)):
+            return self._make_op_culprit(replayed, None, replayed[:0])
         frame, calls, ps = self._function(rows)
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
         fills_steps = frame >= 0 and self._is_of_devices(rows) and self._fill_steps(calls)
@@ -154,6 +156,28 @@ class Finder:
             or self._traced_line(named)
             or self._make_op_culprit(named, op, op_rows)
         )
+
+    def range_culprit(self, rows: I64) -> Culprit | None:
+        """The program's own range furthest in that holds most of some stretches, those of backward work where their
+        forward ops ran; None where only what holds the steps does."""
+        frame, calls, ps = self._frame(rows, *self._find_frames("nearest ranges", _nearest_ranges))
+        if frame < 0 or self._fill_steps(calls) or self._hold_steps(np.array([frame]))[0]:
+            return None
+        length_ps = int(forest(self._trace).extent_ps[calls].sum())
+        name = self._trace.name_of(frame)
+        return Culprit(name, None, None, None, self._layer(rows), len(calls), ps, None, None, length_ps)
+
+    def _replayed(self, rows: I64) -> I64:
+        """The stretches of work that graphs replay and of which no op is known, where that is most of them: the kernel
+        says what it is, while what replays the graph holds all that was captured, wherever that is written."""
+        work = rows[self._is_work[rows]]
+        found = attribute(self._trace)
+        at = np.searchsorted(found.rows, self._event[work])
+        call = found.call[at]
+        graph = (call >= 0) & ~np.isin(found.source[at], _OPS_OF_WORK)
+        graph &= has_trait(self._trace, self._trace.events.type[np.maximum(call, 0)], CallTrait.LAUNCHES_GRAPH)
+        is_most = 2 * int(self._length[work[graph]].sum()) > int(self._length[rows].sum())
+        return work[graph] if is_most else work[:0]
 
     def _only_holds(self, rows: I64, frame: int) -> bool:
         """Whether a frame holds several steps and what most of some stretches are is ops in it, which it says nothing
@@ -321,9 +345,20 @@ class Finder:
         if op is None:
             op_rows = rows[self._names(rows) == name]
         calls, ps = self._calls(op_rows), int(self._length[op_rows].sum())
+        name = self._forward_name(op_rows) or name
         length_ps = int(forest(self._trace).extent_ps[calls].sum())
         statement = self._statement_around(op_rows) or self._recorded_site(op_rows)
         return Culprit(name, None, None, op, self._layer(op_rows), len(calls), ps, None, statement, length_ps)
+
+    def _forward_name(self, rows: I64) -> str:
+        """The forward op that some stretches of a thread's backward work belong to: that is what a program asks for;
+        empty for others, and where it is not known."""
+        own = rows[~self._is_work[rows]]
+        back = own[kinds_of(self._trace, self._op_events[own]) == K.BACKWARD]
+        linked = back[(self._host[back] >= 0) & (kinds_of(self._trace, self._host[back]) == K.OP)]
+        if not len(linked) or 2 * int(self._length[linked].sum()) <= int(self._length[rows].sum()):
+            return ""
+        return self._name_of_most(self._host[linked], linked) or ""
 
     def _recorded_site(self, rows: I64) -> Statement | None:
         """The line of the program that most of some ops have in the stacks that they carry themselves; None where they
@@ -565,6 +600,10 @@ class PieceFinder:
                 found = self._finder.computed_by(rows, self._main, _time_of_cause(self._trace, self._main, said))
             if found is not None:
                 return found
+        if cause in (Cause.LAUNCH, Cause.PYTHON):
+            found = self._finder.culprit(rows)
+            is_told = found is not None and (found.where or 2 * found.ps > int(self._length[rows].sum()))
+            return found if is_told else self._finder.range_culprit(rows) or found
         if cause != Cause.UNKNOWN:
             return self._finder.culprit(rows)
         return self._finder.culprit(rows[self._covers(rows)]) or self._between(rows)
@@ -610,7 +649,10 @@ class PieceFinder:
         waits_ps = meanwhile.overlap_ps(events.start_ps[calls], events.start_ps[calls] + events.duration_ps[calls])
         if 2 * int(waits_ps.sum()) <= meanwhile.total:
             return None
-        found = culprit_of_time(self._trace, line, meanwhile & spans_of(self._trace, calls))
+        waits = meanwhile & spans_of(self._trace, calls)
+        found = culprit_of_time(self._trace, line, waits)
+        if found is not None and found.where is None:  # the op says nothing of where the program waits
+            found = range_of_time(self._trace, line, waits) or found
         return found and replace(found, inside=self._trace.name_of(int(calls[np.argmax(waits_ps)])))
 
 
@@ -632,6 +674,12 @@ def culprit_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None
     _, start, end, event = cut_by_events(trace, line, spans.start, spans.end)
     finder, rows = Finder(trace, event, end - start), np.arange(len(event))
     return finder.sampled(rows, line, spans) or finder.culprit(rows)
+
+
+def range_of_time(trace: HostTrace, line: int, spans: Spans) -> Culprit | None:
+    """The program's own range that holds most of some time of a thread; see `Finder.range_culprit`."""
+    _, start, end, event = cut_by_events(trace, line, spans.start, spans.end)
+    return Finder(trace, event, end - start).range_culprit(np.arange(len(event)))
 
 
 def _time_of_cause(trace: HostTrace, line: int, cause: int) -> Spans:
@@ -702,6 +750,11 @@ def _nearest_users(trace: HostTrace) -> I32:
 def _nearest_frames(trace: HostTrace) -> I32:
     """The nearest Python call of any file around each event, itself included: int32 of shape (events,)."""
     return _nearest(trace, is_call_with(trace, CodeTrait.IS_CODE))
+
+
+def _nearest_ranges(trace: HostTrace) -> I32:
+    """The nearest range that the program, or a library for it, marks around each event, itself included."""
+    return _nearest(trace, trace.events.kind == K.ANNOTATION)
 
 
 def _nearest_dispatches(trace: HostTrace) -> I32:

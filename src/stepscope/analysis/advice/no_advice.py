@@ -14,6 +14,7 @@ from stepscope.analysis.account.account_text import (
     next_to_unknown,
     share_sentence,
     shorten_op,
+    where_to_look,
     words_of_row,
 )
 from stepscope.analysis.account.causes import TERMS
@@ -161,7 +162,8 @@ def _act_on_update(context: Context) -> tuple[str, ...]:
 def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> str:
     row = next((row for row in account.rows if row.cause != CONTENTION), None)
     if row is not None and row.cause == "unknown" and account.is_silent and row is account.rows[0]:
-        return f"Find out what {account.devices} does while launched work waits"
+        where = f", {where_to_look(row.culprit)}" if row.culprit is not None else ""
+        return f"Find out what {account.devices} does while launched work waits{where}"
     if account.blindness is not None and account.blindness.hides_causes:
         return "Record again: what its events mean is not known"
     lacks_devices = account.blindness is not None and not account.blindness.of_host
@@ -351,6 +353,8 @@ def advise_later_capture(context: Context, first: FirstCalls) -> Advice:
     if first.starts_up:
         calls = f"{what.strip()} ({first.longest_ms:,.1f} ms)"
         many = f"{first.longest_calls} first calls of " if first.longest_calls > 1 else "one call of "
+        if first.captures:
+            many, calls = "", calls.replace(what.strip(), f"capturing {counted(first.longest_calls, 'graph')}")
         before = f"what comes before the first work of a device ({first.silent_ms:,.1f} ms)"
         calls = f"starting up, or ending, libraries and devices, above all in {many}{calls}"
         said = "; ".join((_holds_most(first, before, calls), *_say_next_largest(context)))
@@ -382,6 +386,8 @@ def judge_first_calls(context: Context, first: FirstCalls) -> Verdict:
         return Verdict("unknown", None, "unknown", "the training loop had not begun", None, (_say_awaited(first), what))
     if first.starts_up:
         calls = f"calls that happen once, above all {_name_calls(first)}"
+        if first.captures:
+            calls = f"what happens once, above all capturing {counted(first.longest_calls, 'graph')}"
         before = "what comes before the first work of a device"
         said = f"{first.percent:.1f} % of {where} is {_holds_most(first, before, calls)}"
         what = "libraries and devices start up or end in them, so what limits later steps was not recorded"

@@ -19,6 +19,7 @@ from stepscope.analysis.steps.compiled import calls_of
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.verdict import LARGE_SHARE
+from stepscope.analysis.trace.captured_graphs import captures_of_graphs
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, is_thread_event
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_told_of
 from stepscope.analysis.trace.environment import steps_awaited_s
@@ -56,6 +57,7 @@ class FirstCalls:
         starts_up: they start up libraries and devices, or end them; else they trace and compile.
         awaited_s: how long steps of a loop were awaited before the capture, where none came, nor in it, and nothing in
             it repeats; None elsewhere.  `percent` and `name` are then those of what compiles, if anything does.
+        captures: the longest of them capture graphs, `longest_calls` of them.
         silent_ms: what comes before the first work of a device, of which nothing was recorded; 0 where that is little.
         is_silent: what was recorded of them is little beside that.
     """
@@ -72,6 +74,7 @@ class FirstCalls:
     awaited_s: float | None = None
     silent_ms: float = 0.0
     is_silent: bool = False
+    captures: bool = False
 
 
 def first_calls_of(trace: HostTrace) -> FirstCalls | None:
@@ -92,7 +95,8 @@ def first_calls_of(trace: HostTrace) -> FirstCalls | None:
 def _start_up(trace: HostTrace) -> FirstCalls | None:
     """Calls that take long once: those of which one takes most of the time of its name, as one that makes a context or
     chooses a kernel does; the first launch of each kernel, which loads its code (CUDA loads lazily), where it takes
-    longer than all others of that kernel together; and all that comes after the last work of a device, as unloading.
+    longer than all others of that kernel together; all that comes after the last work of a device, as unloading; and
+    what a thread does while it captures graphs, which it replays later.
     Time in which a device works is a wait for it, as at the end or with a full queue, and does not count; nor do ops
     and waits where the work of devices was not recorded: they may take long for what those do."""
     account = account_of(trace)
@@ -118,7 +122,9 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
     before_ps = 0 if account.has_steps else _silent_before_work(trace, rows, rows[once])
     prepares = None if account.has_steps else _prepares(trace, events_of_kind(trace, K.KERNEL))
     works_ps = 0 if prepares is None else int(events.duration_ps[prepares])
-    share = min(account.percent(int(spent.sum()) + before_ps + works_ps), 100.0)
+    captures, captured = captures_of_graphs(trace)
+    captured_ps = (captured - spans_of(trace, rows[once]) - works).total
+    share = min(account.percent(int(spent.sum()) + before_ps + works_ps + captured_ps), 100.0)
     first_row = account.rows[0]  # what is silent before the first work is starting up, too
     is_start = (
         first_row.cause == "unknown"
@@ -126,10 +132,14 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
         and before_ps > 0
         and int(spent.sum()) + before_ps >= first_row.ps - before_ps
     ) or (first_row.cause == "device_compute" and 2 * works_ps > first_row.ps)
+    is_start |= captured_ps > 0 and share > 50
     if prepares is not None and is_start and works_ps > spent.max(initial=0):
         long_ms = works_ps / MS
         return FirstCalls(share, trace.name_of(prepares), account.has_steps, 0, True, long_ms)
     is_beside = launch is not first_row and not is_start
+    if is_start and captured_ps > spent.max(initial=0):
+        name, long_ms = trace.name_of(int(captures[0])), captured_ps / MS
+        return FirstCalls(share, name, account.has_steps, 0, True, long_ms, len(captures), captures=True)
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None
     most = rows[once & (name == np.argmax(spent))]

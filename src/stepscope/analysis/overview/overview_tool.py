@@ -459,7 +459,9 @@ class OverviewReport(Report):
         middle = amount(self.median_step_ms)
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
         limits = f", {_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
-        on = f" on {self.account.host}, which sets the pace" if self.account and len(self.hosts) > 1 else ""
+        # A single step begins where each host's profiler did: who waits for whom in it says little of the others.
+        does = "works longest" if self.account and self.account.steps == 1 else "sets the pace"
+        on = f" on {self.account.host}, which {does}" if self.account and len(self.hosts) > 1 else ""
         cost = f", {self.profiling.short_text()}" if self.profiling else ""
         usual = sum(bool(row["usual"]) for row in self.step_rows)
         again = self._recurring.numbers if self._recurring else ()

@@ -16,6 +16,7 @@ import numpy as np
 
 from stepscope.analysis.steps.cycles import LEAST_STEPS
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.analysis.trace.user_ranges import user_ranges
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, Mask
@@ -79,7 +80,7 @@ def _other_loops(trace: HostTrace, steps: I64) -> I64:
 def find_named_steps(trace: HostTrace) -> I64:
     """Rows of the ranges that are the program's steps, in order of time; empty without such ranges."""
     served = _served_batches(trace)
-    if len(served) >= LEAST_STEPS:
+    if len(served):  # a server says by the name that it is a batch: one of them is a step as well
         return served
     groups = _groups(trace)
     longest = _longest_unit(trace, groups)
@@ -158,10 +159,24 @@ def _groups(trace: HostTrace) -> list[RangeGroup]:
         own = _outermost(trace, rows[inverse.reshape(-1) == at])
         name = _drop_count(trace.name_of(int(own[0])))
         certain = trace.events.kind[own[0]] == EventKind.ANNOTATION or says_step(name)
+        if not says_step(name) and _is_served_beside(trace, own, rows[inverse.reshape(-1) != at]):
+            continue
         enough = len(own) >= LEAST_STEPS or (len(own) >= _FEWEST_GRAPHS and _launch_graphs(trace, own))
         if enough and certain:
             found.append(RangeGroup(name, own, int(trace.events.duration_ps[own].sum())))
     return found
+
+
+def _is_served_beside(trace: HostTrace, own: I64, others: I64) -> bool:
+    """Whether ranges of the same name go on, on other threads, for most of their time: a server handles requests side
+    by side, and those of one thread are no steps of the whole.
+
+    thread 1 |handle|handle----|handle|
+    thread 2 |handle----|handle|handle|
+    """
+    alike = others[trace.event_names(others) == trace.event_names(own[:1])[0]]
+    spans = spans_of(trace, own)
+    return 2 * (spans & spans_of(trace, alike)).total > spans.total
 
 
 def _names_without_counts(trace: HostTrace, rows: I64) -> I64:

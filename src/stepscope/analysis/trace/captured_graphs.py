@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from stepscope.analysis.trace.attribution import event_name_rows, ops_around
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import device_rows, forest
+from stepscope.analysis.trace.spans import Spans
 from stepscope.errors import Problem, counted
 from stepscope.model import EventKind, HostTrace, Stats, StatTag, stat_names
-from stepscope.model.arrays import I32, I64, distinct, number_pairs
+from stepscope.model.arrays import I32, I64, Mask, distinct, number_pairs
 from stepscope.records import dataclass
 from stepscope.vocabulary.lookup import has_trait
 from stepscope.vocabulary.traits import CallTrait
@@ -95,18 +96,35 @@ def captured_graphs(trace: HostTrace) -> Iterator[CapturedGraph]:
 def captures_of_calls(trace: HostTrace, calls: I64) -> I64:
     """The capture of a graph in which a thread makes each call: int64 of shape (n,), the row of its begin, or -1."""
     inside = np.full(len(calls), -1, np.int64)
-    marks = np.flatnonzero(trace.events.kind == K.RUNTIME_CALL)
-    marks = marks[has_trait(trace, trace.events.type[marks], CallTrait.CAPTURES_GRAPH)]
-    begins = has_trait(trace, trace.events.type[marks], CallTrait.BEGINS_CAPTURE)
     line, start = trace.events.line, trace.events.start_ps
-    for thread in distinct(line[marks]).tolist():
-        own = np.flatnonzero(line[marks] == thread)
-        own = own[np.argsort(start[marks[own]], kind="stable")]
+    for thread, marks, begins in _marks_of_threads(trace):
         here = np.flatnonzero(line[calls] == thread)
-        at = np.searchsorted(start[marks[own]], start[calls[here]]) - 1
-        last = own[np.maximum(at, 0)]
+        at = np.searchsorted(start[marks], start[calls[here]]) - 1
+        last = np.maximum(at, 0)
         inside[here] = np.where((at >= 0) & begins[last], marks[last], -1)
     return inside
+
+
+def captures_of_graphs(trace: HostTrace) -> tuple[I64, Spans]:
+    """The calls that begin a capture which the recording ends, too, rows of events, and the time from begin to end."""
+    first, last = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for _, marks, begins in _marks_of_threads(trace):
+        whole = np.flatnonzero(begins[:-1] & ~begins[1:])
+        first.append(marks[whole])
+        last.append(marks[whole + 1])
+    begin, end, events = np.concatenate(first), np.concatenate(last), trace.events
+    return begin, Spans.union(events.start_ps[begin], events.start_ps[end] + events.duration_ps[end])
+
+
+def _marks_of_threads(trace: HostTrace) -> Iterator[tuple[int, I64, Mask]]:
+    """Each thread that captures graphs, its calls that begin and end captures in order, and which of them begin one."""
+    marks = np.flatnonzero(trace.events.kind == K.RUNTIME_CALL)
+    marks = marks[has_trait(trace, trace.events.type[marks], CallTrait.CAPTURES_GRAPH)]
+    marks = marks[np.argsort(trace.events.start_ps[marks], kind="stable")]
+    line = trace.events.line[marks]
+    for thread in distinct(line).tolist():
+        own = marks[line == thread]
+        yield thread, own, has_trait(trace, trace.events.type[own], CallTrait.BEGINS_CAPTURE)
 
 
 # -- matching ----------------------------------------------------------------------------------------------------------

@@ -67,7 +67,8 @@ _CATEGORIES: dict[str, tuple[LineType, _Rules]] = {
     "mtia_ccp_events": (LineType.STREAM, _compile_rules((*devices.MTIA_EVENTS, *torch.KERNEL_KINDS))),
     **dict.fromkeys(("gpu_memcpy", "memcpy"), (LineType.STREAM, _COPY_RULES)),
     **dict.fromkeys(("gpu_memset", "memset"), (LineType.STREAM, _MEMSET_RULES)),
-    "cuda_profiler_range": (LineType.STREAM, _KERNEL_RULES),  # a kernel with the counters that CUPTI measured
+    # Counters that CUPTI measured of each kernel, laid end to end in equal parts of the window: no times of their own.
+    "cuda_profiler_range": (LineType.NOWHERE, _NO_RULES),
     "gpu_user_annotation": (LineType.SCOPE, _SCOPE_RULES),
     **dict.fromkeys(
         ("cuda_runtime", "cuda_driver", "runtime", "xpu_runtime", "xpu_driver", "mtia_runtime", "glow_runtime",

@@ -44,6 +44,7 @@ from stepscope.model import (
 )
 from stepscope.model.arrays import I32, I64, distinct, number_pairs, offsets_of
 from stepscope.model.stat_names import CORRELATION_ID
+from stepscope.vocabulary.patterns import Pattern
 from stepscope.vocabulary.torch import WINDOW_END
 
 FindDamage = Callable[[Raw, int, str], list[Problem]]
@@ -51,6 +52,7 @@ FindDamage = Callable[[Raw, int, str], list[Problem]]
 _KINETO_KEYS = ("schemaVersion", "deviceProperties", "traceName")
 _METADATA_OF_COPY = {"highres-ticks": True}
 _EPOCH_US = 10**15  # times above this many microseconds are counted from 1970: it was 2001 then
+_LOG_PREFIX = Pattern(r"(?:ERROR|WARNING):[\d-]+ [\d:]+ \d+:\d+ \S+:\d+\] ")  # as Kineto's logger writes it
 _LAST_NS = 1 << 62  # the year 2116; a later time comes from a broken clock
 _KIND_OF_LINE = {
     LineKind.STEPS: EventKind.DEVICE_STEP,
@@ -337,9 +339,16 @@ def _stop_unix_ns(raw: Raw, start_ns: int | None, kept: Kept) -> int | None:
 
 
 def _recorder_messages(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Warnings and errors that the profiler logged."""
+    """Warnings and errors that the profiler logged, each without the prefix of its log, and once."""
     found = [metadata.get(key) for key in ("ERROR", "WARNING")]
-    return tuple(str(message) for messages in found if isinstance(messages, list) for message in messages)
+    said = [str(message) for messages in found if isinstance(messages, list) for message in messages]
+    return tuple(dict.fromkeys(_without_log_prefix(each) for each in said))
+
+
+def _without_log_prefix(message: str) -> str:
+    """`the profiler itself says: ...` of a line of its log, which begins with level, time, threads and source."""
+    found = _LOG_PREFIX.match(message)
+    return message if found is None else f"the profiler itself says: {message[found.end() :].strip()}"
 
 
 def _find_damage(raw: Raw, events: int, source: str) -> list[Problem]:

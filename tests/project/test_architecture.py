@@ -186,7 +186,7 @@ MOST_LINES: dict[str, int] = {
     "advice": 8_000,  # what to look at where nothing is known; what classes say, with titles; input on full processors
     "cli": 4160,  # 387 of them answer from memory
     "facts": 4_900,  # buffers that are sent; what threads take of too few processors; a function of 67 lines is four
-    "steps": 4_560,  # time outside of the steps; marks of the recorder beside the program's
+    "steps": 4_570,  # requests that threads handle side by side are no steps
     "trace": 4_030,  # remedies by who recorded; what arrays hold: rows filled up, the same, zero gradients
     "ops": 2_480,
     "sql": 2_730,

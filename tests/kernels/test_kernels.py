@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -245,30 +246,11 @@ def test_united_intervals_cover_the_same_and_do_not_touch(rows: list[Interval]) 
     assert not set(joints) & {(g, r, s + length) for g, r, s, length in united}
 
 
-@given(_intervals)
-@settings(max_examples=300, deadline=None)
-def test_each_instant_goes_to_the_highest_rank(rows: list[Interval]) -> None:
-    group, rank, start, end = columns(rows)
-    time, is_end = np.concatenate([start, end]), np.repeat([False, True], len(start))
-    group, rank = np.concatenate([group, group]), np.concatenate([rank, rank])
-    order = np.lexsort((~is_end, time, group))
-    totals = np.zeros((3, 4), np.int64)
-    intervals.highest_rank_time(group[order], rank[order], time[order], is_end[order], np.zeros(4, np.int64), totals)
-
-    highest: dict[tuple[int, int], int] = {}
-    for g, r, at in ticks(rows):
-        highest[g, at] = max(r, highest.get((g, at), 0))
-    expected = np.zeros((3, 4), np.int64)
-    for (g, _), r in highest.items():
-        expected[g, r] += 1
-    assert totals.tolist() == expected.tolist()
-
-
 @given(_intervals, _intervals)
 @settings(max_examples=300, deadline=None)
 def test_what_intervals_share_with_a_set_is_counted_tick_by_tick(rows: list[Interval], asked: list[Interval]) -> None:
     _, _, start, end = columns(rows)
-    begins, ends = np.asarray(intervals.union(start, end)).T.copy()
+    begins, ends = map(np.asarray, intervals.union(start, end))
     before = np.append(0, np.cumsum(ends - begins))
     begin = np.array([at for _, _, at, _ in asked], np.int64)  # in any order
     stop = begin + np.array([length - 1 for _, _, _, length in asked], np.int64)  # and some of them empty
@@ -280,10 +262,14 @@ def test_what_intervals_share_with_a_set_is_counted_tick_by_tick(rows: list[Inte
     assert shared.tolist() == expected
 
 
+def _lists(columns: Iterable[memoryview]) -> list[list[int]]:
+    return [np.asarray(each).tolist() for each in columns]
+
+
 def _settle(rows: list[Interval]) -> list[NDArray[np.int64]]:
     """Starts and ends of the instants of some intervals."""
     _, _, start, end = columns(sorted(rows, key=lambda row: row[2]))
-    return [*np.asarray(intervals.union(start, end)).T.copy()]
+    return [*map(np.asarray, intervals.union(start, end))]
 
 
 @given(_intervals, _intervals)
@@ -291,9 +277,8 @@ def _settle(rows: list[Interval]) -> list[NDArray[np.int64]]:
 def test_either_of_two_sets_is_the_union_of_all_their_intervals(rows: list[Interval], others: list[Interval]) -> None:
     one, other = _settle(rows), _settle(others)
     start, end = (np.concatenate(both) for both in zip(one, other, strict=True))
-    order = np.argsort(start, kind="stable")
-    found = np.asarray(intervals.either(*one, *other))
-    assert found.tolist() == np.asarray(intervals.union(start[order], end[order])).tolist()
+    found, expected = intervals.either(*one, *other), intervals.union(start, end)
+    assert _lists(found) == _lists(expected)
 
 
 @given(_intervals, _intervals)
@@ -521,15 +506,15 @@ def test_values_are_added_up_by_row_and_column(rows: list[tuple[int, int, int]])
 def test_united_intervals_hold_the_same_moments(spans: list[Span], in_order: bool) -> None:
     spans = sorted(spans) if in_order else spans
     start = np.array([span[0] for span in spans], np.int64)
-    found = intervals.union(start, start + np.array([span[1] for span in spans], np.int64))
-    if found is None:
-        assert any(one[0] > other[0] for one, other in pairwise(spans))
-        return
-
-    united = np.asarray(found).tolist()
+    length = np.array([span[1] for span in spans], np.int64)
+    united = [*zip(*_lists(intervals.union(start, start + length)), strict=True)]
     moments = {at for first, length in spans for at in range(first, first + length)}
     assert {at for first, last in united for at in range(first, last)} == moments
     assert all(one[1] < other[0] for one, other in pairwise(united))
+    turned = np.arange(len(spans))[::-1].copy()
+    assert _lists(intervals.union_of(start, length, turned)) == _lists(intervals.union(start, start + length))
+    with pytest.raises(IndexError):
+        intervals.union_of(start, length, np.array([len(spans)]))
 
 
 def test_nesting_may_be_deep() -> None:

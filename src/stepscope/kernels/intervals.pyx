@@ -41,46 +41,130 @@ def merge_runs(
     return count
 
 
+cdef struct Spans:
+    # United intervals.
+    Growing start
+    Growing end
+
+
+cdef struct Runs:
+    # Intervals united within runs that ascend, where each run begins, and room to join runs in.
+    Spans united
+    Growing begin
+    Spans room
+
+
 def union(const int64_t[::1] start, const int64_t[::1] end):
     """Unites intervals that overlap or touch; empty ones count for nothing.
 
     Args:
-        start, end: int64 of shape (n,).
+        start, end: int64 of shape (n,), in any order; best in that of their starts, or of those of each thread.
 
     Returns:
-        int64 of shape (united, 2), start and end of each, by start; None if the intervals are not sorted by start.
+        Two of int64 of shape (united,): start and end of each, by start.
     """
-    cdef Growing found = Growing(NULL, 0, 0)
-    cdef bint sorted
+    cdef Runs runs
+    cdef int64_t i
     if start.shape[0] != end.shape[0]:
         raise IndexError("the columns are not of one length")
+    memset(&runs, 0, sizeof(runs))
     try:
         with nogil:
-            sorted = _unite(start, end, &found)
-        return as_table(&found, 2) if sorted else None
+            for i in range(start.shape[0]):
+                _take(start[i], end[i], &runs)
+            _join_runs(&runs)
+        return as_column(&runs.united.start), as_column(&runs.united.end)
     finally:
-        free(found.items)
+        _free_runs(&runs)
 
 
-cdef int _unite(const int64_t[::1] start, const int64_t[::1] end, Growing* found) except -1 nogil:
-    """Whether the intervals are sorted; if so, the bounds of the united ones."""
-    cdef int64_t i
-    for i in range(start.shape[0]):
-        if i > 0 and start[i] < start[i - 1]:
-            return 0
-        _append(start[i], end[i], found)
-    return 1
+def union_of(const int64_t[::1] start, const int64_t[::1] duration, const int64_t[::1] rows):
+    """Unites some of the intervals of a table, as `union`.
+
+    Args:
+        start, duration: int64 of shape (intervals,).
+        rows: int64 of shape (n,), which of them.
+    """
+    cdef Runs runs
+    cdef int64_t i, row, size = start.shape[0]
+    if size != duration.shape[0]:
+        raise IndexError("the columns are not of one length")
+    memset(&runs, 0, sizeof(runs))
+    try:
+        with nogil:
+            for i in range(rows.shape[0]):
+                row = rows[i]
+                if not 0 <= row < size:
+                    with gil:
+                        raise IndexError("there is no such interval")
+                _take(start[row], start[row] + duration[row], &runs)
+            _join_runs(&runs)
+        return as_column(&runs.united.start), as_column(&runs.united.end)
+    finally:
+        _free_runs(&runs)
 
 
-cdef inline int _append(int64_t start, int64_t end, Growing* found) except -1 nogil:
-    """Adds an interval to united ones, none of which starts later; an empty one counts for nothing."""
+cdef void _free_runs(Runs* runs) noexcept:
+    free(runs.united.start.items)
+    free(runs.united.end.items)
+    free(runs.begin.items)
+    free(runs.room.start.items)
+    free(runs.room.end.items)
+
+
+cdef inline int _take(int64_t start, int64_t end, Runs* runs) except -1 nogil:
+    """Adds an interval to the last run, or begins another one with it."""
+    cdef Growing* known = &runs.united.start
     if end <= start:
         return 0
-    if found.size and start <= found.items[found.size - 1]:
-        found.items[found.size - 1] = max(found.items[found.size - 1], end)
+    if known.size == 0 or start < known.items[known.size - 1]:
+        push(&runs.begin, known.size)
+    return _append(start, end, &runs.united, runs.begin.items[runs.begin.size - 1])
+
+
+cdef int _join_runs(Runs* runs) except -1 nogil:
+    """Joins runs two by two, until all are one."""
+    cdef Growing* begin = &runs.begin
+    cdef int64_t at, second, end, floor, count
+    while begin.size > 1:
+        runs.room.start.size = runs.room.end.size = count = 0
+        for at in range(0, begin.size, 2):
+            floor = runs.room.start.size
+            second = begin.items[at + 1] if at + 1 < begin.size else runs.united.start.size
+            end = begin.items[at + 2] if at + 2 < begin.size else runs.united.start.size
+            _join(&runs.united, begin.items[at], second, end, &runs.room, floor)
+            begin.items[count] = floor
+            count += 1
+        begin.size = count
+        runs.united, runs.room = runs.room, runs.united
+    return 0
+
+
+cdef int _join(
+    const Spans* spans, int64_t first, int64_t second, int64_t end, Spans* into, int64_t floor
+) except -1 nogil:
+    """Joins two runs, of which the second begins where the first ends."""
+    cdef int64_t one = first, other = second
+    while one < second or other < end:
+        if other == end or (one < second and spans.start.items[one] <= spans.start.items[other]):
+            _append(spans.start.items[one], spans.end.items[one], into, floor)
+            one += 1
+        else:
+            _append(spans.start.items[other], spans.end.items[other], into, floor)
+            other += 1
+    return 0
+
+
+cdef inline int _append(int64_t start, int64_t end, Spans* found, int64_t floor) except -1 nogil:
+    """Adds an interval to united ones, none of which starts later, from a place on; an empty one counts for nothing."""
+    cdef int64_t last = found.end.size - 1
+    if end <= start:
         return 0
-    push(found, start)
-    push(found, end)
+    if last >= floor and start <= found.end.items[last]:
+        found.end.items[last] = max(found.end.items[last], end)
+        return 0
+    push(&found.start, start)
+    push(&found.end, end)
     return 0
 
 
@@ -93,24 +177,26 @@ def either(
         start, end: int64 of shape (n,); other_start, other_end: int64 of shape (m,).
 
     Returns:
-        int64 of shape (united, 2), start and end of each, by start.
+        Two of int64 of shape (united,): start and end of each, by start.
     """
-    cdef Growing found = Growing(NULL, 0, 0)
+    cdef Spans found
     cdef int64_t i = 0, j = 0
     if start.shape[0] != end.shape[0] or other_start.shape[0] != other_end.shape[0]:
         raise IndexError("the columns are not of one length")
+    memset(&found, 0, sizeof(found))
     try:
         with nogil:
             while i < start.shape[0] or j < other_start.shape[0]:
                 if j == other_start.shape[0] or (i < start.shape[0] and start[i] <= other_start[j]):
-                    _append(start[i], end[i], &found)
+                    _append(start[i], end[i], &found, 0)
                     i += 1
                 else:
-                    _append(other_start[j], other_end[j], &found)
+                    _append(other_start[j], other_end[j], &found, 0)
                     j += 1
-        return as_table(&found, 2)
+        return as_column(&found.start), as_column(&found.end)
     finally:
-        free(found.items)
+        free(found.start.items)
+        free(found.end.items)
 
 
 def count_crossings(
@@ -245,7 +331,7 @@ def intersect(const int64_t[::1] start, const int64_t[::1] end, const int64_t[::
 cdef struct Work:
     # The work of a cause in the order of its starts, and when it runs.
     Growing nodes
-    Growing spans  # start and end of each
+    Spans spans
     int64_t near  # the first work that has not started yet
     int64_t here  # the first span that is not over yet
 
@@ -283,7 +369,7 @@ def give_way(
         with nogil:
             for at in range(work.shape[0]):
                 push(&of_cause[does[at] % _MOST_CAUSES].nodes, work[at])
-                _append(begun[work[at]], done[work[at]], &of_cause[does[at] % _MOST_CAUSES].spans)
+                _append(begun[work[at]], done[work[at]], &of_cause[does[at] % _MOST_CAUSES].spans, 0)
             for at in range(start.shape[0]):
                 while place + 2 < bounds.shape[0] and bounds[place + 1] <= start[at]:
                     place += 1
@@ -297,7 +383,8 @@ def give_way(
             free(found[column].items)
         for column in range(_MOST_CAUSES):
             free(of_cause[column].nodes.items)
-            free(of_cause[column].spans.items)
+            free(of_cause[column].spans.start.items)
+            free(of_cause[column].spans.end.items)
 
 
 cdef int _cover(
@@ -312,14 +399,14 @@ cdef int _cover(
         inside, until = NULL, stop
         for at in range(order.shape[1] - 1, -1, -1):
             each = &of_cause[order[manner, at]]
-            while each.here < each.spans.size and each.spans.items[each.here + 1] <= begin:
-                each.here += 2
-            if each.here == each.spans.size:
+            while each.here < each.spans.end.size and each.spans.end.items[each.here] <= begin:
+                each.here += 1
+            if each.here == each.spans.end.size:
                 continue
-            if each.spans.items[each.here] <= begin:
-                inside, until = each, min(until, each.spans.items[each.here + 1])
+            if each.spans.start.items[each.here] <= begin:
+                inside, until = each, min(until, each.spans.end.items[each.here])
             else:
-                until = min(until, each.spans.items[each.here])
+                until = min(until, each.spans.start.items[each.here])
         if inside == NULL:
             push_row(found, piece, begin, until, -1, cause)
         else:
@@ -360,30 +447,3 @@ def overlap(
             if until > 0:
                 at_stop -= max(end[until - 1] - stop[i], 0)
             out[i] = at_stop - at_begin
-
-
-def highest_rank_time(
-    const int32_t[::1] group, const uint8_t[::1] rank, const int64_t[::1] time, const uint8_t[::1] is_end,
-    int64_t[::1] open_count, int64_t[:, ::1] totals,
-):
-    """Adds up, for each group, the time during which each rank is the highest of the open intervals.
-
-    Args:
-        group, rank, time, is_end: boundaries of shape (2n,), sorted by group, then time, ends before starts.
-        open_count: int64 of shape (ranks,); scratch.
-        totals: int64 of shape (groups, ranks), receives the sums.
-    """
-    cdef int64_t i, r, last = 0, current = -1
-    with nogil:
-        for i in range(time.shape[0]):
-            if group[i] != current:
-                current = group[i]
-                open_count[:] = 0
-                last = time[i]
-            if time[i] > last:
-                for r in range(open_count.shape[0] - 1, -1, -1):
-                    if open_count[r] > 0:
-                        totals[current, r] += time[i] - last
-                        break
-                last = time[i]
-            open_count[rank[i]] += -1 if is_end[i] else 1

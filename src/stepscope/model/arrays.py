@@ -85,6 +85,18 @@ def used_rows(index: NDArray[np.integer], rows: int) -> I64:
     return np.flatnonzero(marks.view(np.bool_))  # of bytes it takes three times as long
 
 
+def number_rows(index: NDArray[np.integer], rows: int) -> tuple[I64, I64]:
+    """The rows of a table of so many that an index uses, ascending, and which of these each entry is: int64 of shape
+    (used,) and (n,).
+
+    As `np.unique` with `return_inverse`, which sorts: 14 ms for 230,000 types of events, 1 here.
+    """
+    used = used_rows(index, rows)
+    place = np.zeros(rows, np.int64)
+    place[used] = np.arange(len(used))
+    return used, place[index]
+
+
 def distinct(values: NDArray[T]) -> NDArray[T]:
     """Different values in ascending order, as `np.unique`.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from draw import MS, SORTS, Sort, draw
 from gallery import gallery
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from stepscope.analysis.ops.top_ops import OPS, CountedOps, device_ops, host_ops
-from stepscope.analysis.steps.breakdown import Breakdown, breakdown
+from stepscope.analysis.steps.breakdown import Breakdown, Rank, breakdown, time_by_rank
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.model import EventKind, HostTrace, Trait
 from stepscope.vocabulary.op_names import parse_op
@@ -385,3 +388,17 @@ COPY_DONE = "%copy-done = f32[5,1024]{3,2,1,0:T(8,128)} copy-done((f32[5,1024]{1
 )
 def test_names_and_categories_of_ops(text: str, kind: EventKind, name: str, category: str) -> None:
     assert parse_op(text, kind) == (name, category)
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40), st.integers(0, 9)), max_size=25))
+@settings(deadline=None)
+def test_each_instant_goes_to_the_highest_rank(events: list[tuple[int, int, int]]) -> None:
+    rank, start, length = np.array(events, np.int64).reshape(-1, 3).T.copy()
+    begin, stop = np.array([3, 12, 30]), np.array([12, 25, 30])
+    found = time_by_rank(rank.astype(np.uint8), start, start + length, begin, stop)
+
+    expected = np.zeros((3, len(Rank)), np.int64)
+    for step in range(3):
+        for at in range(begin[step], stop[step]):
+            expected[step, max((r for r, first, ps in events if first <= at < first + ps), default=0)] += 1
+    assert found.tolist() == expected.tolist()

@@ -12,7 +12,6 @@ from stepscope.analysis.account.threads import Threads, threads_of
 from stepscope.analysis.steps.find_steps import holds_step
 from stepscope.analysis.trace.blocking import blocking_calls
 from stepscope.analysis.trace.columns import (
-    count_kinds,
     events_of_kind,
     is_any_kind,
     is_thread_event,
@@ -21,6 +20,7 @@ from stepscope.analysis.trace.columns import (
 from stepscope.analysis.trace.devices_told_of import LONGEST_DISPATCH_PS, is_device_silent, split_ops
 from stepscope.analysis.trace.eager import computing_eager_ops
 from stepscope.analysis.trace.environment import has_lost_framework
+from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.trace.grouping import device_rows, enclosing_events, forest, is_device_work
 from stepscope.analysis.trace.program_runs import runs_on_devices
 from stepscope.model import EventKind, HostTrace, Kind, stat_names

@@ -225,8 +225,7 @@ def _events_of_loop(trace: HostTrace) -> I64:
 
 
 def _extents(trace: HostTrace, rows: I64) -> Spans:
-    start = trace.events.start_ps[rows]
-    return Spans.union(start, start + forest(trace).extent_ps[rows])
+    return Spans.of_rows(trace.events.start_ps, forest(trace).extent_ps, rows)
 
 
 def bounds_of_stretches(trace: HostTrace) -> tuple[I64, I64]:

@@ -181,8 +181,7 @@ def _calls_to_workers(trace: HostTrace) -> I64:
 def _working_spans(trace: HostTrace, line: int, works: Mask) -> Spans:
     begin, end = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
     rows = begin + np.flatnonzero(works[begin:end])
-    start = trace.events.start_ps[rows]
-    return Spans.union(start, start + forest(trace).extent_ps[rows])
+    return Spans.of_rows(trace.events.start_ps, forest(trace).extent_ps, rows)
 
 
 def _quiet_of_line(trace: HostTrace, line: int, works: Mask, since_ps: int | None) -> IdleSpans:

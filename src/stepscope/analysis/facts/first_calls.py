@@ -235,7 +235,8 @@ def _compilations(trace: HostTrace, before_loop: bool) -> FirstCalls | None:
     facts = compiles_of(trace)
     if len(steps.number) != 1 or facts is None or (facts.repeated and not before_loop):
         return None
-    compiling = np.flatnonzero((trace.events.kind == EventKind.COMPILE) & (steps.label >= 0))
+    compiling = events_of_kind(trace, EventKind.COMPILE)
+    compiling = compiling[steps.label[compiling] >= 0]
     whole = int((steps.end_ps - steps.start_ps).sum())
     if not len(compiling) or whole <= 0:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import PureWindowsPath
 
 from stepscope.analysis.resources.counted_memory import RefusedRequest, counted_arrays, kept_arrays, request_of
-from stepscope.analysis.trace.columns import count_kinds
+from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.workers.collectives import rank_number
 from stepscope.analysis.workers.missing_calls import RecordedGroup, describe_missing, find_missing, recorded_groups
 from stepscope.model import EventKind, HostTrace

@@ -20,7 +20,7 @@ from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.source_lines import SourceLine, source_lines
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import HostTrace
-from stepscope.model.arrays import F64, I64, Mask, distinct
+from stepscope.model.arrays import F64, I64, Groups, Mask, distinct, number_rows, used_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import FACTORS, op_alone
 from stepscope.vocabulary.custom_calls import FREE, kind_of_call
@@ -56,8 +56,8 @@ class _Traced:
     Attributes:
         rows: int64, rows of events; own_ps: float64, the own time of each, as a share of the steps.
         backward: bool; layer: bool, it multiplies or takes rows of a table, or is a library's layer.
-        line: int64, a number of `lines`, -1 for none; ops: the name of each one's op.
-        around: by function of the program, as (file, function), which of them it asked for: rows of the columns.
+        line: int64, a number of `lines`, -1 for none; op: int64, a number of `ops`, which are names of ops.
+        around: for each function of the program which of them it asked for, ascending rows of the columns.
     """
 
     rows: I64
@@ -66,8 +66,9 @@ class _Traced:
     layer: Mask
     line: I64
     lines: list[SourceLine]
+    op: I64
     ops: list[str]
-    around: dict[tuple[str, str], list[int]]
+    around: list[I64]
 
 
 def traced_part(trace: HostTrace, least: float) -> TracedPart | None:
@@ -81,7 +82,7 @@ def traced_part(trace: HostTrace, least: float) -> TracedPart | None:
         back = float(traced.own_ps[members][traced.backward[members]].sum())
         if share < least or traced.layer[members].any() or not _BOTH_WAYS <= back / share <= 1.0 - _BOTH_WAYS:
             continue
-        if any(_decomposes(traced.ops[each]) for each in members.tolist()):
+        if any(_decomposes(traced.ops[each]) for each in used_rows(traced.op[members], len(traced.ops)).tolist()):
             continue  # which may be the model itself, and is told for what it is where it need not be
         if best is None or (-share, len(members)) < best:
             best = -share, len(members)
@@ -95,8 +96,7 @@ def _decomposes(op: str) -> bool:
 
 def _places(traced: _Traced) -> Iterator[tuple[int, I64]]:
     """Each function and line with what it asked for: a number of `lines`, and rows of the columns."""
-    for members in traced.around.values():
-        chosen = np.array(members, np.int64)
+    for chosen in traced.around:
         lines = traced.line[chosen]
         ps = np.bincount(lines[lines >= 0], traced.own_ps[chosen][lines >= 0], len(traced.lines))
         if (lines >= 0).any():
@@ -126,7 +126,8 @@ def _of_programs(trace: HostTrace) -> _Traced:
     own_ps = own[rows] if len(work) else trace.events.duration_ps[rows]
     return _Traced(
         rows, _shares(trace, rows, own_ps), np.array([is_backward(each.op_name) for each in sources], np.bool_),
-        np.concatenate([each[2] for each in parts]), line, lines, [op_at_end(each.op_name) for each in sources], around,
+        np.concatenate([each[2] for each in parts]), line, lines, np.arange(len(sources)),
+        [op_at_end(each.op_name) for each in sources], [np.array(each, np.int64) for each in around.values()],
     )  # fmt: skip
 
 
@@ -177,23 +178,31 @@ def _of_graphs(trace: HostTrace) -> _Traced:
     work = computing_of(trace)
     line, lines = source_lines(trace, work.rows)
     types = trace.events.type[work.rows]
-    around: dict[tuple[str, str], list[int]] = {}
-    for at, number in enumerate(line.tolist()):
-        if number >= 0:
-            around.setdefault((lines[number].file, lines[number].function), []).append(at)
-    kinds, place = np.unique(types, return_inverse=True)
-    names = [op_alone(name.rpartition(":")[2] or name) for name in type_names(trace, kinds.astype(np.int64))]
+    kinds, place = number_rows(types, len(trace.event_types))
+    names = [op_alone(name.rpartition(":")[2] or name) for name in type_names(trace, kinds)]
     layer = has_trait(trace, types, OpTrait.MULTIPLIES) | has_trait(trace, types, PurposeTrait.LOOKS_UP)
     return _Traced(
         work.rows, _shares(trace, work.rows, work.own_ps), has_trait(trace, types, OpTrait.OF_GRADIENT), layer,
-        line, lines, [names[each] for each in place.ravel().tolist()], around,
+        line, lines, place, names, _by_function(line, lines),
     )  # fmt: skip
+
+
+def _by_function(line: I64, lines: list[SourceLine]) -> list[I64]:
+    """The places in `line` of each function, those that come first by their first place."""
+    functions: dict[tuple[str, str], int] = {}
+    function_of = [functions.setdefault((each.file, each.function), len(functions)) for each in lines]
+    at = np.flatnonzero(line >= 0)
+    if not len(at):
+        return []
+    groups = Groups.of(np.array(function_of, np.int64)[line[at]])
+    order = np.argsort(groups.number, kind="stable")
+    return np.split(at[order], np.cumsum(groups.count())[:-1])
 
 
 def _say_ops(trace: HostTrace, traced: _Traced, members: I64) -> str:
     """`40 mul (4.1 ms), 8 add (0.2 ms)`: what takes most of it per step, with its backward work."""
     steps, whole = max(len(whole_steps(trace).number), 1), observed_time(trace).total
-    kinds, place = np.unique(np.array([traced.ops[at] for at in members.tolist()]), return_inverse=True)
+    kinds, place = np.unique(np.array(traced.ops)[traced.op[members]], return_inverse=True)
     ps = np.bincount(place.ravel(), traced.own_ps[members], len(kinds)) * whole
     calls = np.bincount(place.ravel(), minlength=len(kinds))
     return ", ".join(

@@ -7,7 +7,7 @@ which nothing recorded happens counts as "other".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from stepscope.analysis.steps.find_steps import HostSteps
 from stepscope.analysis.trace.blocking import blocking_calls, cut_waits
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.grouping import forest, is_device_work
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import EventKind, HostTrace, Kind, Trait
-from stepscope.model.arrays import I32, I64, U8, look_up, run_rows
+from stepscope.model.arrays import I64, U8, look_up
 from stepscope.records import dataclass
 from stepscope.report import Cell
 from stepscope.report.columns import rows_in_ms
@@ -184,10 +185,9 @@ def breakdown(trace: HostTrace, steps: HostSteps) -> Breakdown:
     row, start, end = active_parts(trace, own)
     totals = time_by_rank(rank[row], start, end, steps.start_ps, steps.until_ps)
     compute = own[(rank[own] >= Rank.COMPUTE) & ours[own]]
-    one = np.zeros(len(compute), np.int32)
-    begin = trace.events.start_ps[compute]
-    whole = _highest_rank_time(one, rank[compute], begin, begin + links.extent_ps[compute], 1)[0]
-    return Breakdown(totals, int(whole[Rank.COMPUTE_16BIT]), int(whole[Rank.COMPUTE]))
+    narrow = Spans.of_rows(trace.events.start_ps, links.extent_ps, compute[rank[compute] == Rank.COMPUTE_16BIT])
+    whole = Spans.of_rows(trace.events.start_ps, links.extent_ps, compute)
+    return Breakdown(totals, narrow.total, whole.total - narrow.total)
 
 
 def active_parts(trace: HostTrace, rows: I64) -> tuple[I64, I64, I64]:
@@ -210,35 +210,17 @@ def time_by_rank(rank: U8, start: I64, end: I64, begin: I64, stop: I64) -> I64:
         rank, start, end: the events.
         begin, stop: the spans, in order of time.
     """
-    row, at = _overlapping_pairs(start, end, begin, stop)
-    low, high = np.maximum(start[row], begin[at]), np.minimum(end[row], stop[at])
-    kept = np.flatnonzero(high > low)
-    totals = _highest_rank_time(at[kept].astype(np.int32), rank[row[kept]], low[kept], high[kept], len(begin))
+    totals = np.zeros((len(begin), len(Rank)), np.int64)
+    for each, spans in _spans_by_rank(rank, start, end):
+        totals[:, each] = spans.overlap_ps(begin, stop) - totals[:, each + 1 :].sum(axis=1)
     totals[:, Rank.NONE] = stop - begin - totals[:, 1:].sum(axis=1)
     return totals
 
 
-def _overlapping_pairs(start: I64, end: I64, begin: I64, stop: I64) -> tuple[I64, I64]:
-    """Pairs of (event, span) that overlap in time; the spans do not overlap each other."""
-    first = np.searchsorted(stop, start, side="right")
-    last = np.searchsorted(begin, end, side="left")
-    count = np.maximum(last - first, 0)
-    return np.repeat(np.arange(len(start)), count), run_rows(first, count)
-
-
-def _highest_rank_time(group: I32, rank: U8, start: I64, end: I64, n_groups: int) -> I64:
-    """Time in which each rank is the highest, by group: int64 of shape (groups, ranks)."""
-    totals = np.zeros((n_groups, len(Rank)), np.int64)
-    if not len(start):
-        return totals
-    order = np.argsort(start, kind="stable")  # timsort: lines come sorted, so this merges runs
-    n = len(start)
-    merged = (np.empty(n, np.int32), np.empty(n, np.uint8), np.empty(n, np.int64), np.empty(n, np.int64))
-    slot = np.full(totals.shape, -1)
-    count = kernels.intervals.merge_runs(group[order], rank[order], start[order], end[order], slot, *merged)
-    time, is_end = np.concatenate([merged[2][:count], merged[3][:count]]), np.repeat([False, True], count)
-    g, r = np.tile(merged[0][:count], 2), np.tile(merged[1][:count], 2)
-    order = np.lexsort((~is_end, time, g))
-    open_count = np.zeros(len(Rank), np.int64)
-    kernels.intervals.highest_rank_time(g[order], r[order], time[order], is_end[order], open_count, totals)
-    return totals
+def _spans_by_rank(rank: U8, start: I64, end: I64) -> Iterator[tuple[int, Spans]]:
+    """When an event of each rank or a higher one is active, the highest rank first, those without events left out."""
+    spans = Spans(start[:0], start[:0])
+    for each in np.flatnonzero(np.bincount(rank))[::-1].tolist():
+        here = rank == each
+        spans = spans | Spans.union(start[here], end[here])
+        yield each, spans

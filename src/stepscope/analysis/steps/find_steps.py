@@ -29,8 +29,9 @@ from stepscope.analysis.steps.loop_signs import UNSUPPORTED, sizes_of_groups
 from stepscope.analysis.steps.marked_steps import find_device_steps, find_marked_steps, label_work
 from stepscope.analysis.steps.phases import find_phase_steps
 from stepscope.analysis.steps.unmeasured import why_unmeasured
-from stepscope.analysis.trace.columns import count_kinds, events_of_kind, holds_sums_only, is_any_kind
+from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.environment import steps_awaited_s
+from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.trace.grouping import device_rows
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind

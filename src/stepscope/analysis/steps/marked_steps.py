@@ -265,7 +265,8 @@ def _find_complete(trace: HostTrace, label: I32, n_steps: int, waits: bool) -> M
 
 def find_device_steps(trace: HostTrace) -> HostSteps | None:
     """The steps that the writer of the file derived for its devices; None without any, or without numbers."""
-    rows = np.flatnonzero((trace.events.kind == EventKind.DEVICE_STEP) & (trace.events.duration_ps > 0))
+    rows = events_of_kind(trace, EventKind.DEVICE_STEP)
+    rows = rows[trace.events.duration_ps[rows] > 0]
     if not len(rows):
         return None
     group = trace.stat_ints(stat_names.GROUP_ID, rows=rows)

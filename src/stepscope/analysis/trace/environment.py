@@ -7,8 +7,9 @@ from math import inf
 
 import numpy as np
 
-from stepscope.analysis.trace.columns import count_kinds, events_of_kind
+from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
+from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
 from stepscope.analysis.trace.remedies import (
     ALLOCATIONS,

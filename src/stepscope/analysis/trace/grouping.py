@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.trace.event_kinds import count_kinds, rows_of_kinds
 from stepscope.analysis.trace.program_runs import link_modules, link_runs
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, count_below, last_below, look_up
@@ -167,7 +168,7 @@ def nested_on(trace: HostTrace, lines: I64 | I32) -> I32:
 def _forest(trace: HostTrace) -> Forest:
     events = trace.events
     parent = np.full(len(events), -1, np.int32)
-    has_regions = bool((events.kind == EventKind.REGION_BEGIN).any())
+    has_regions = bool(count_kinds(trace)[EventKind.REGION_BEGIN])
     extent = events.duration_ps.copy() if has_regions else events.duration_ps
     rows = trace.lines_of(LineKind.THREAD, LineKind.DEVICE_OPS)
     kernels.nesting.parents(
@@ -200,8 +201,7 @@ def _link_producers(trace: HostTrace, cause: I32) -> None:
 
 def _link_executor_to_iterator(trace: HostTrace, cause: I32) -> None:
     """Links each wait for input to the executor run with the same run id and iteration."""
-    kind = trace.events.kind
-    sources, targets = np.flatnonzero(kind == EventKind.EXECUTOR), np.flatnonzero(kind == EventKind.INPUT_WAIT)
+    sources, targets = rows_of_kinds(trace, [EventKind.EXECUTOR]), rows_of_kinds(trace, [EventKind.INPUT_WAIT])
     if len(sources) and len(targets):
         targets = targets[trace.stat_ints(stat_names.ITER_NUM, rows=targets) >= 0]
         keys = [
@@ -282,14 +282,14 @@ def link_by_order(trace: HostTrace, cause: I32, device: Mask) -> None:
         device: bool of shape (events,), which events are measured work of devices.
     """
     events = trace.events
-    work = np.flatnonzero(device & np.isin(events.kind, _LAUNCHED))
+    work = rows_of_kinds(trace, _LAUNCHED)
+    work = work[device[work]]
     if not len(work) or (cause[work] >= 0).any():
         return
     if (trace.stat_ints(stat_names.CORRELATION_ID, 0, rows=work) > 0).any():  # the call is named, but not recorded
         return
-    calls = np.flatnonzero(
-        (events.kind == EventKind.RUNTIME_CALL) & look_up(trace.lines.kind == LineKind.THREAD, events.line)
-    )
+    calls = rows_of_kinds(trace, [EventKind.RUNTIME_CALL])
+    calls = calls[(trace.lines.kind == LineKind.THREAD)[events.line[calls]]]
     calls = calls[has_trait(trace, events.type[calls], CallTrait.LAUNCHES_KERNEL)] if len(calls) else calls
     if len(calls) != len(work):
         return

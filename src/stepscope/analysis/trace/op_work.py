@@ -226,7 +226,7 @@ def eager_dispatch(trace: HostTrace) -> Mask | None:
     function = trace.stat_ints(stat_names.IS_FUNCTION, rows=dispatch)
     label = np.full(len(trace.events), -1, np.int32)
     label[dispatch[function >= 0]] = function[function >= 0]
-    label[trace.events.kind == K.ITERATOR] = 1
+    label[events_of_kind(trace, K.ITERATOR)] = 1
     eager: Mask = marked | (spread_labels(trace, label) == 0)
     return eager
 

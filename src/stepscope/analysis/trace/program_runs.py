@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stepscope import kernels
+from stepscope.analysis.trace.event_kinds import rows_of_kinds
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, stat_names
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
 from stepscope.vocabulary.jax import function_of_call, function_of_program
@@ -131,7 +132,7 @@ def _ops_of_runs(trace: HostTrace) -> I64:
     """Ops of programs on host threads that carry the id of their run."""
     if not trace.has_stat(stat_names.XLA_RUN_ID):
         return np.empty(0, np.int64)
-    ops = np.flatnonzero(trace.events.kind == EventKind.OP)
+    ops = rows_of_kinds(trace, [EventKind.OP])
     ops = ops[(trace.lines.kind == LineKind.THREAD)[trace.events.line[ops]]]
     known: I64 = ops[trace.stat_ints(stat_names.XLA_RUN_ID, missing=0, rows=ops) != 0]
     return known

@@ -13,7 +13,7 @@ from stepscope.analysis.hlo.framework_ops import places_of_events
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.hlo.sources import InstructionSource
 from stepscope.model import HostTrace, stat_names
-from stepscope.model.arrays import I64, distinct, number_pairs
+from stepscope.model.arrays import I64, distinct, number_pairs, number_rows
 from stepscope.records import dataclass
 from stepscope.vocabulary.lines import holds_graph_lines
 from stepscope.vocabulary.lookup import type_names
@@ -70,11 +70,12 @@ def knows_lines(trace: HostTrace) -> bool:
 def _lines_of_nodes(trace: HostTrace, events: I64) -> tuple[I64, list[SourceLine]]:
     """The same for ops of graphs."""
     of_node, known = _graph_lines(trace), dict[SourceLine, int]()
-    types, place = np.unique(trace.events.type[events], return_inverse=True)
-    found = [_line_of_node(name, of_node) for name in type_names(trace, types.astype(np.int64))] if of_node else []
+    if not of_node:
+        return np.full(len(events), -1, np.int64), []
+    types, place = number_rows(trace.events.type[events], len(trace.event_types))
+    found = [_line_of_node(name, of_node) for name in type_names(trace, types)]
     numbers = [-1 if each is None else known.setdefault(each, len(known)) for each in found]
-    line = np.array(numbers, np.int64)[place.ravel()] if found else np.full(len(events), -1, np.int64)
-    return line, list(known)
+    return np.array(numbers, np.int64)[place], list(known)
 
 
 def _line_of_node(name: str, of_node: Mapping[str, SourceLine]) -> SourceLine | None:
@@ -94,9 +95,9 @@ def line_that_asks(trace: HostTrace, events: I64) -> str:
     """The line that most of some gradients of graphs were asked for at, as `train.py:9 step`, not that of their forward
     ops; empty where it is not known."""
     of_node, times = _graph_lines(trace), Counter[SourceLine]()
-    types, place = np.unique(trace.events.type[events], return_inverse=True)
-    ps = np.bincount(place.ravel(), trace.events.duration_ps[events], len(types))
-    for name, time in zip(type_names(trace, types.astype(np.int64)) if of_node else (), ps, strict=False):
+    types, place = number_rows(trace.events.type[events], len(trace.event_types))
+    ps = np.bincount(place, trace.events.duration_ps[events], len(types))
+    for name, time in zip(type_names(trace, types) if of_node else (), ps, strict=False):
         node = name.partition(":")[0]
         once = node.count(_OF_GRADIENTS) == 1  # the gradient of a gradient is asked for elsewhere
         line = of_node.get(node[node.find(_OF_GRADIENTS) :]) if once else None

@@ -24,11 +24,12 @@ class Spans:
     @staticmethod
     def union(start: I64, end: I64) -> Spans:
         """The union of intervals, which may come in any order; empty ones are ignored."""
-        found = kernels.intervals.union(start, end)
-        if found is None:
-            order = np.argsort(start, kind="stable")
-            found = kernels.intervals.union(start[order], end[order])
-        return Spans(*np.asarray(found).T.copy())
+        return Spans(*map(np.asarray, kernels.intervals.union(start, end)))
+
+    @staticmethod
+    def of_rows(start: I64, length: I64, rows: I64) -> Spans:
+        """The union of some intervals of a table, by their starts and lengths."""
+        return Spans(*map(np.asarray, kernels.intervals.union_of(start, length, np.ascontiguousarray(rows, np.int64))))
 
     @property
     def total(self) -> int:
@@ -36,8 +37,7 @@ class Spans:
         return int((self.end - self.start).sum())
 
     def __or__(self, other: Spans) -> Spans:
-        found = kernels.intervals.either(self.start, self.end, other.start, other.end)
-        return Spans(*np.asarray(found).T.copy())
+        return Spans(*map(np.asarray, kernels.intervals.either(self.start, self.end, other.start, other.end)))
 
     def __and__(self, other: Spans) -> Spans:
         room = len(self.start) + len(other.start)
@@ -73,8 +73,7 @@ class Spans:
 
 def spans_of(trace: HostTrace, rows: I64) -> Spans:
     """When at least one of the events is running."""
-    start = trace.events.start_ps[rows]
-    return Spans.union(start, start + trace.events.duration_ps[rows])
+    return Spans.of_rows(trace.events.start_ps, trace.events.duration_ps, rows)
 
 
 def is_outermost(start: I64, end: I64) -> Mask:

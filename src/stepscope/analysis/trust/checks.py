@@ -22,7 +22,7 @@ from stepscope.analysis.account.stream_waits import awaited_work
 from stepscope.analysis.steps.find_steps import holds_only_dispatch, observed_time, steps_of
 from stepscope.analysis.steps.profiling_cost import profiling_cost
 from stepscope.analysis.trace.attribution import HowKnown, shares
-from stepscope.analysis.trace.columns import events_of_kind, is_thread_event
+from stepscope.analysis.trace.columns import events_of_kind, is_thread_event, select_thread_events
 from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
 from stepscope.analysis.trace.lost_work import launches_of
 from stepscope.analysis.trace.remedies import SEE_DEVICE
@@ -232,7 +232,7 @@ def check_stream_waits(trace: HostTrace) -> Found:
 def check_syncs(trace: HostTrace) -> Found:
     """Waits of the host that end while the work that they wait for still runs."""
     work, call = _launched_work(trace)
-    calls = np.flatnonzero(is_thread_event(trace) & (trace.events.kind == K.SYNC))
+    calls = select_thread_events(trace, events_of_kind(trace, K.SYNC))
     calls = calls[has_trait(trace, trace.events.type[calls], CallTrait.AWAITS_ALL)]
     if not len(calls) or not len(work) or len(distinct(trace.lines.plane[trace.events.line[work]])) > 1:
         return UNTOLD  # which of several devices a call waits for is not recorded

@@ -134,14 +134,15 @@ def test_marks_of_two_threads_are_two_loops() -> None:
     assert others(trace) == [("train", 4, 4)]
 
 
-def test_one_named_range_on_two_threads_is_answered_on_one() -> None:
+def test_steps_of_one_name_on_two_threads_are_those_of_one() -> None:
     trace = draw(
         """
             host main  | A----A----A----A----A----
             host main  |  a--  a--  a--  a--  a--
             host actor | A---A---A---A---A---A---
             host actor |  a-  a-  a-  a-  a-  a-
-        """
+        """,
+        {"A": Sort(EventKind.ANNOTATION, "train_step")},  # side by side, ranges of other names are requests
     )
     from stepscope.analysis.steps.named_steps import mark_named_steps
 

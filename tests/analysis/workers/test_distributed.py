@@ -134,13 +134,18 @@ def test_a_late_rank_may_hold_up_little(second: str, much: bool | None):
     assert (slow and (slow.name, slow.holds_up_much)) == (None if much is None else ("rank 1", much))
 
 
-@pytest.mark.parametrize(("other", "causes"), [("vm_72", []), ("wm_72", ["slow_machine"])])
-def test_two_processes_of_one_machine_are_not_a_slow_and_a_fast_machine(other: str, causes: list[str]) -> None:
-    def process(host: str, computes: str) -> HostTrace:
-        sorts = {"a": Sort(EventKind.OP, "aten::linear", stats={"Input Dims": "[[64,8],[8,8],[8]]"})}
+@pytest.mark.parametrize(
+    ("other", "rows", "causes"),
+    [("vm_72", 64, []), ("wm_72", 64, ["slow_machine"]), ("vm_72", 32, ["more_data"]), ("wm_72", 32, ["more_data"])],
+)
+def test_two_processes_of_one_machine_are_no_slow_and_fast_machine_nor_is_who_has_more_data_slow(
+    other: str, rows: int, causes: list[str]
+) -> None:
+    def process(host: str, computes: str, rows: int) -> HostTrace:
+        sorts = {"a": Sort(EventKind.OP, "aten::linear", stats={"Input Dims": f"[[{rows},8],[8,8],[8]]"})}
         return draw(f"host main | M0--------M1--------\nhost main | {computes * 2}", sorts, host=host)
 
-    report = compared(process("vm_71", "a-------G-"), process(other, "a---G-----"))
+    report = compared(process("vm_71", "a-------G-", 64), process(other, "a---G-----", rows))
 
     assert [row["cause"] for row in report.causes] == causes
 

@@ -5,7 +5,6 @@ Only work for the steps counts; threads that prepare input are left out.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import field, replace
 from typing import Any
@@ -26,6 +25,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.eager import computing_eager_ops, eager_ops
 from stepscope.analysis.trace.forward_ops import forward_events
 from stepscope.analysis.trace.grouping import enclosing_events, forest, is_device_work
+from stepscope.analysis.trace.op_sizes import first_operand_numbers
 from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, count_before, distinct, last_below, median, used_rows
@@ -469,9 +469,6 @@ def _count_backward_passes(trace: HostTrace, steps: HostSteps, heavy: I64, backw
 
 
 _DIMS = Pattern(r"\[(\d{1,15}),(\d{1,15})[\],]")  # no tensor has a longer side, so more digits are damage
-_SIZES = Pattern(r"\d+(?:,\d+)*")
-_MOST_DIGITS = 15  # of one side of a tensor, see above
-_MOST_NUMBERS = 1 << 48  # elements of a tensor; more are damage
 
 
 def _batch_sizes(trace: HostTrace, heavy: I64) -> dict[str, Any]:
@@ -489,23 +486,8 @@ def _batch_sizes(trace: HostTrace, heavy: I64) -> dict[str, Any]:
     return {
         "rows": int(median(np.repeat(rows, alike))),
         "alike": int(median(np.repeat(alike, alike))),
-        "operands": sum(count * _first_operand_numbers(text) for text, _, count in found),
+        "operands": sum(count * first_operand_numbers(text) for text, _, count in found),
     }
-
-
-def _first_operand_numbers(dims: str) -> int:
-    """Number of elements of the first operand that is a tensor; 0 if it is none or impossibly large.
-
-    >>> _first_operand_numbers("[[96,256],[640,256],[640]]")
-    24576
-    >>> _first_operand_numbers("[[],[[8,4],[4,2]],[]]")  # of an einsum, whose first argument is its equation
-    32
-    """
-    sizes = _SIZES.search(dims)
-    if sizes is None or max(map(len, sizes[0].split(","))) > _MOST_DIGITS:
-        return 0
-    number = math.prod(map(int, sizes[0].split(",")))
-    return number if number <= _MOST_NUMBERS else 0
 
 
 def _program_facts(trace: HostTrace, steps: HostSteps, ops: I64, own: I64) -> dict[str, Any]:

@@ -126,6 +126,17 @@ class Job:
         return found
 
     @cached_property
+    def has_more_data(self) -> Mask:
+        """Ranks whose ops take more numbers than those of others of their stage: bool of shape (ranks,)."""
+        operands = np.array([rank.graph.operands for rank in self.graph.ranks])
+        found = np.zeros(len(operands), np.bool_)
+        for stage in distinct(self.layout.stage).tolist():
+            mates = np.flatnonzero(self.layout.stage == stage)
+            for rank in mates.tolist() if len(mates) > 1 and operands[mates].all() else ():
+                found[rank] = operands[rank] > (1 + MORE_OPS) * np.median(operands[mates[mates != rank]])
+        return found & ~self.does_more
+
+    @cached_property
     def best_ps(self) -> I64:
         """The steps with equal work: int64 of shape (steps,)."""
         return self.steps_with(np.ones(len(self.rows.kind), np.bool_))

@@ -66,6 +66,8 @@ _EVIDENCE = {
     Straggling.LATE_INPUT: "its loop waits for its input, the others do not: check its storage and workers",
     Straggling.EXTRA_WORK: "its threads do more in most steps, or it runs more ops without a longer backward pass:"
     " evaluate, log and save rarely",
+    Straggling.MORE_DATA: "its ops take more data than those of the others, in most steps: give every worker as much,"
+    " such as every n-th sequence of a sorted batch",
     Straggling.UNKNOWN: "no known cause explains most of it",
 }
 

@@ -50,7 +50,7 @@ class RankGraph:
         turn: int64 of shape (works,), how many sends and receives were launched before each.
         on_device: whether a device communicates, so that waiting is idle time of the device.
         ops: outermost ops, or kernels where there is a device, of a usual step on average; backward_ops: those of them
-            that are of a backward pass.
+            that are of a backward pass; operands: the numbers that its ops take, 0 if not recorded.
     """
 
     place: I64
@@ -68,6 +68,7 @@ class RankGraph:
     on_device: bool
     ops: float
     backward_ops: float
+    operands: float
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class PackedGraph:
     on_device: bool
     ops: float
     backward_ops: float
+    operands: float
 
 
 def packed_graph_of(trace: HostTrace, with_work: bool) -> PackedGraph | None:

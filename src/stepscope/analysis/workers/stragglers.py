@@ -46,6 +46,7 @@ class Straggling(Kind):
     SLOW_LINK = 5
     LATE_INPUT = 6
     EXTRA_WORK = 7
+    MORE_DATA = 8
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,11 @@ def _candidates(job: Job, machines: Sequence[str]) -> Iterator[JobCulprit]:
     yield from _places_with_extra_work(job, rows.is_work, Straggling.EXTRA_WORK, more)
     yield from _garbage_collections(job, threads)
     yield from _slow_links(job, transfers)
+    larger = [(rank,) for rank in np.flatnonzero(job.has_more_data).tolist()]
+    yield from _places_with_extra_work(job, computes, Straggling.MORE_DATA, larger)
     if not share_cores(job, machines):  # one processor is as fast for each of its processes
-        yield from _slow_machines(job, computes & job.rows_of_ranks(~job.does_more), machines)
+        alike = job.rows_of_ranks(~job.does_more & ~job.has_more_data)
+        yield from _slow_machines(job, computes & alike, machines)
     yield from _unequal_stages(job, computes)
     yield from _varying_sequences(job, name)
 

@@ -19,6 +19,7 @@ from stepscope.analysis.account.silence import silence_of
 from stepscope.analysis.steps.find_steps import steps_of_events
 from stepscope.analysis.trace.columns import events_of_kind, is_inside, is_inside_another
 from stepscope.analysis.trace.grouping import forest
+from stepscope.analysis.trace.op_sizes import numbers_taken
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, distinct
 from stepscope.vocabulary.lookup import has_trait
@@ -63,9 +64,9 @@ def _silent(model: StepModel, nodes: I64) -> I64:
     return found
 
 
-def ops_in_step(trace: HostTrace, steps: I64) -> tuple[float, float]:
-    """How many kernels, or outermost ops where there are none, some steps have on average, and how many of these are of
-    a backward pass."""
+def ops_in_step(trace: HostTrace, steps: I64) -> tuple[float, float, float]:
+    """How many kernels, or outermost ops where there are none, some steps have on average, how many of these are of a
+    backward pass, and the numbers that ops take; 0 where their sizes were not recorded."""
     rows = events_of_kind(trace, EventKind.KERNEL)
     learns = np.isin(_passes(trace, rows), (_BACKWARD, _OF_WEIGHTS)) if len(rows) else None
     if learns is None:
@@ -73,8 +74,10 @@ def ops_in_step(trace: HostTrace, steps: I64) -> tuple[float, float]:
         rows = rows[~is_inside_another(trace, rows, EventKind.OP)]
         learns = has_trait(trace, trace.events.type[rows], OpTrait.OF_GRADIENT)
         learns |= is_inside(trace, rows, EventKind.BACKWARD)
-    counts = np.isin(steps_of_events(trace, rows), steps)
-    return float(counts.sum()) / max(len(steps), 1), float((counts & learns).sum()) / max(len(steps), 1)
+    counts, each = np.isin(steps_of_events(trace, rows), steps), max(len(steps), 1)
+    ops = events_of_kind(trace, EventKind.OP)
+    taken = numbers_taken(trace, ops[np.isin(steps_of_events(trace, ops), steps)])
+    return float(counts.sum()) / each, float((counts & learns).sum()) / each, taken / each
 
 
 def _fill(line: I32, found: I64) -> I64:

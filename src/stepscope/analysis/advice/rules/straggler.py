@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from stepscope.analysis.account.account import CONTENTION
 from stepscope.analysis.account.causes import Cause
 from stepscope.analysis.advice.context import MS, Context
 from stepscope.analysis.advice.items import Row
@@ -69,6 +70,8 @@ def _find_straggler(context: Context) -> Finding | None:
     slow = working[answer.straggler]
     others = [host for host in working if host is not slow]
     if answer.culprit.cause != Straggling.EXTRA_WORK and _shares_its_cores(slow, others):
+        return None
+    if 100.0 * (found.now_ps - found.then_ps) <= _waits_for_cores_percent(working) * found.now_ps:
         return None
     usual = median([_busy_ms(host) for host in others])
     name = names[answer.straggler]
@@ -140,6 +143,15 @@ def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
     usual = median([host.work.operands for host in others])
     alike = 0 < slow.work.operands <= (1 + MORE_OPS) * usual
     return slow.device is None and len(machines) == 1 and alike
+
+
+def _waits_for_cores_percent(hosts: Sequence[HostFacts]) -> float:
+    """What the rank with most of it waits for a free core, in percent of its step, where all are processes of one
+    machine without devices: so much longer may any of them seem to work.  0 elsewhere."""
+    if len({machine_of(host.host) for host in hosts}) > 1 or any(host.device is not None for host in hosts):
+        return 0.0
+    accounts = [host.account for host in hosts if host.account is not None]
+    return max((each.percent(each.contention_ps, CONTENTION) for each in accounts), default=0.0)
 
 
 def _describe_work(slow: HostFacts, others: Sequence[HostFacts]) -> str:

@@ -131,6 +131,7 @@ _MAY_SLEEP = Pattern(
     r"(?:.*\.)?(?:sleep|acquire|wait\w*|join|get|result|recv\w*|read\w*|select|poll|accept|connect|urlopen|request|post"
     r"|fsync)"
 )
+_READS_VALUE = Pattern(r"float|int|bool|(?:.*\.)?(?:item|tolist|numpy|asarray|device_get|block_until_ready)")
 _SLEEPS = Pattern(r"(?:.*\.)?(?:sleep|select|poll|accept|connect|recv\w*|urlopen)")
 _WRITES_FILE = Pattern(r"open|(?:.*\.)?(?:write\w*|flush|fsync)|os\.(?:replace|rename)|shutil\.(?:move|copy\w*)")
 _SAVES_ARRAYS = Pattern(r"(?:.*\.)?savez(?:_compressed)?|(?:np|numpy)\.save")
@@ -327,6 +328,15 @@ def sleeps(called: str) -> bool:
     (True, False)
     """
     return _SLEEPS.fullmatch(called) is not None
+
+
+def reads_value(called: str) -> bool:
+    """Whether a call reads the value of an array, and so waits until it is computed, by what it is called.
+
+    >>> reads_value("float"), reads_value("loss.item"), reads_value("np.asarray"), reads_value("round")
+    (True, True, True, False)
+    """
+    return _READS_VALUE.fullmatch(called) is not None
 
 
 def writes_file(called: str) -> bool:

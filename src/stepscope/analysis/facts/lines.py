@@ -223,6 +223,11 @@ class LineFacts:
         """The share of its time that some causes have, contention aside."""
         return sum(self.causes.get(cause, 0) for cause in causes) / self.own_ps if self.own_ps else 0.0
 
+    @property
+    def share_known(self) -> float:
+        """The share of its time of which a cause is known, contention aside."""
+        return self.share(*(cause for cause in self.causes if cause != "contention"))
+
 
 def lines_of(trace: HostTrace) -> list[LineFacts]:
     """The functions that a host's steps could leave out, the longest first; found once per trace."""

@@ -52,7 +52,7 @@ _MOST_MODULES = 40  # kept, the longest: programs of single ops may be thousands
 _PROGRAM = " (program "
 _MUCH = 0.25  # of the time of what moves data: judgement
 _LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
-_LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
+LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 
@@ -346,7 +346,7 @@ def _start_costs(trace: HostTrace, outer: I64) -> dict[str, Any]:
         "tiny_share": tiny_share(trace, outer[~compiled]),
         "start_ps": int(start[~compiled].sum()),
         "start_in_programs_ps": int(start[compiled].sum()),
-        "brief_ps": int(length_alone[length_alone < _LONG_OP_PS].sum()),
+        "brief_ps": int(length_alone[length_alone < LONG_OP_PS].sum()),
         "ops_in_programs": int(compiled.sum()),
         "op_types_in_programs": int(np.count_nonzero(np.bincount(trace.events.type[outer[compiled]]))),
     }
@@ -364,7 +364,7 @@ def _kinds_of_work(trace: HostTrace, ops: I64) -> dict[str, Mask]:
 def _eager_moves(trace: HostTrace) -> I64:
     """Eagerly dispatched ops that only move data and take longer than their dispatch."""
     rows = eager_ops(trace)
-    rows = rows[trace.events.duration_ps[rows] >= _LONG_OP_PS]
+    rows = rows[trace.events.duration_ps[rows] >= LONG_OP_PS]
     start = trace.events.start_ps[rows]
     rows = rows[observed_time(trace).touches(start, start + trace.events.duration_ps[rows])]
     return rows[has_trait(trace, trace.events.type[rows], OpTrait.MOVES_DATA)]

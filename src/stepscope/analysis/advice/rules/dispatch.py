@@ -205,6 +205,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
     if _one_at_a_time(work):
         repeats = max(repeats, work.alike / work.steps)
     comes_again = repeats >= _REPEATS
+    needs_last = context.infers and _one_at_a_time(work)  # as a model that generates needs each token for the next
     how = f"the same work runs {repeats:.0f} times per step" if comes_again else "its ops are tiny"
     rounds = actions_for(context.framework, AT_ONCE) if comes_again else ()
     at_once = [f"{_AT_ONCE}, if none needs the one before: {each}" for each in rounds]
@@ -215,7 +216,7 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         kind="small_batch",
         title="Give each call more to compute",
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
-        gain=_start_once(context, part, part / repeats) if comes_again else None,
+        gain=_start_once(context, part, part / repeats) if comes_again and not needs_last else None,
         unknown="ops of one size do not show how their time grows with the batch",
         is_indication=not comes_again and context.percent(context.cause_ms("host_compute")) > _MOST_PERCENT,
         parts=("starts",),

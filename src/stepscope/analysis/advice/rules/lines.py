@@ -26,8 +26,9 @@ from stepscope.analysis.advice.rule import (
 from stepscope.analysis.advice.rules.words import AT_ONCE, FOR_REPORTS, SLEEPS, WORDS_OF_CLASS
 from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
+from stepscope.analysis.facts.work import LONG_OP_PS
 from stepscope.vocabulary.jax import function_of_call
-from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep, sleeps
+from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep, reads_value, sleeps
 
 # Chosen by judgement where no measurement is named, then halved and doubled on eight recordings with such functions.
 _MOST_OF = 0.5  # of the function's time, by the word: what takes as much is its kind; 0.25 is the same
@@ -114,6 +115,8 @@ def kind_of(line: LineFacts) -> str:
     if 0 < _MOST_OF * line.own_ps <= line.waits_ps:  # it starts nothing meanwhile: it needs a value of what runs
         return "host_sync"
     of_ops = line.share("host_compute", "device_compute", "launch", "transfer")  # eager ops take Python numbers in
+    if line.own_ps <= LONG_OP_PS * line.starts:  # small ops: what of its time holds up nothing says nothing of them
+        of_ops /= line.share_known or 1.0
     if line.starts >= _MANY and of_ops >= _TELLING and not line.is_of_large_arrays:
         return "eager_dispatch"
     if line.share("python") >= _MOST_OF:
@@ -130,9 +133,11 @@ def _goes_round(line: LineFacts) -> bool:
 
 
 def _goes_over_all(context: Context, line: LineFacts) -> bool:
-    """Whether the ops of a function work on far more rows than the step trains on."""
+    """Whether the ops of a function, which take most of its time, work on far more rows than the step trains on."""
     rows = context.work.rows
-    return bool(rows) and line.goes_over >= _FAR_MORE * (rows or 0)
+    if not rows or line.goes_over < _FAR_MORE * rows:
+        return False
+    return context.per_step(sum(op.total_ps for op in line.ops)) >= _MOST_OF * line.own_ps
 
 
 def _is_most_without_ops(context: Context, line: LineFacts) -> bool:
@@ -163,6 +168,7 @@ def _find_function(context: Context) -> Finding | None:
     predicted = context.changes.predicted if context.changes is not None else {}
     known = [line for line in context.lines if line.key in predicted and not is_needed(context, line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
+    known = [line for line in known if not _waits_for_result(line)]
     if context.infers:  # nothing trains, so that nothing says what is needed: what the model computes is
         known = [line for line in known if kind_of(line) != "redundant_compute" or work_of(line) is not None]
     line = min(known, key=lambda each: predicted[each.key].then_ps, default=None)
@@ -209,6 +215,12 @@ def _is_kept_up(context: Context, line: LineFacts) -> bool:
     """Whether a function waits for another thread of the program, whose advice is its own."""
     rival = context.pace.rival
     return rival is not None and kind_of(line) == "python_overhead" and rival.lost_ps >= _MOST_OF * line.own_ps
+
+
+def _waits_for_result(line: LineFacts) -> bool:
+    """Whether most of a function is the wait for a value that the framework computes on threads of its own: without the
+    function another line waits for it."""
+    return line.asleep >= _MOST_OF and line.statement is not None and reads_value(line.statement.called)
 
 
 def is_model(line: LineFacts) -> bool:

@@ -183,7 +183,7 @@ def test_a_dragged_selection_adds_up_and_a_click_selects(page, page_server):
     names = page.locator("#workbench-panel .grid-row .cell:first-child")
     until(page, lambda: {"kernel", "launch", "IteratorGetNext"} <= set(names.all_inner_texts()))
     page.get_by_role("button", name="Track", exact=True).click()
-    until(page, lambda: any(name.startswith("GPU 0 ·") for name in names.all_inner_texts()))
+    until(page, lambda: any(name.startswith("GPU:0 ·") for name in names.all_inner_texts()))
 
     page.keyboard.press("Escape")
     page.wait_for_selector(".tl-pane", state="detached")
@@ -195,9 +195,9 @@ def test_collapse_hide_and_pin_are_in_the_address(page, page_server):
 
     group.locator(".tl-fold").click()
     until(page, lambda: param(page, "collapsed") is not None)
-    gpu = page.locator(".tl-group", has_text="GPU 0")
+    gpu = page.locator(".tl-group", has_text="GPU:0")
     gpu.hover()
-    gpu.get_by_role("button", name="Hide GPU 0").click()
+    gpu.get_by_role("button", name="Hide GPU:0").click()
     until(page, lambda: param(page, "hidden") is not None)
     page.get_by_role("button", name="Show 1 hidden").click()
     until(page, lambda: param(page, "hidden") is None)
@@ -328,7 +328,7 @@ def test_a_gap_of_a_device_says_what_it_waits_for(page, page_server, page_proble
     expect(page.locator(".tl-tip")).to_contain_text("waits")
     expect(page.locator(".tl-tip")).to_contain_text("for input")
     page.mouse.click(*ribbon_place(page, 9.5))
-    expect(page.locator(".tl-asked h2")).to_contain_text("GPU 0 waits")
+    expect(page.locator(".tl-asked h2")).to_contain_text("GPU:0 waits")
     expect(page.locator(".tl-asked h2")).to_contain_text("for input")
     until(page, lambda: "r1_input" in (param(page, "stretch") or ""))
     link = page.url

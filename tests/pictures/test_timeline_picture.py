@@ -29,7 +29,7 @@ def test_the_usual_window_is_two_steps_from_the_middle() -> None:
 def test_boxes_are_where_events_are() -> None:
     shown = draw_window(STEPS, 10, 20, width=370)  # 20 pixels a millisecond, right of 170
 
-    assert shown.tracks == ("GPU 0 s", "main")
+    assert shown.tracks == ("GPU:0 s", "main")
     boxes = {box.label: (box.x, box.width) for box in shown.drawing.boxes}
     assert boxes == {
         "train": (170, 200), "a": (170, pytest.approx(80)), "b": (pytest.approx(250), pytest.approx(120)),

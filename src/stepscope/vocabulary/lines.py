@@ -71,8 +71,8 @@ def holds_annotations(line: str) -> bool:
 
 
 def device_label(plane: str) -> str:
-    """`GPU 0` for `/device:GPU:0`, `System` for `/device:CUSTOM:System (Stepscope)`; other planes keep their names."""
-    name = plane.removeprefix(_DEVICE).removeprefix("CUSTOM:").removesuffix(" (Stepscope)").replace(":", " ")
+    """`GPU:0` for `/device:GPU:0`, `System` for `/device:CUSTOM:System (Stepscope)`; other planes keep their names."""
+    name = plane.removeprefix(_DEVICE).removeprefix("CUSTOM:").removesuffix(" (Stepscope)")
     return name if plane.startswith(_DEVICE) else plane
 
 

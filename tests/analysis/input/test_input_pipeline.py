@@ -60,7 +60,12 @@ def test_waiting_for_input_is_judged_by_its_share_of_the_step(
     found = report(draw(picture))
     figures = (found.figures["level"], found.figures["verdict"])
     assert (found.figures["input_percent"], figures) == (pytest.approx(percent, abs=1e-3), (level, verdict))
-    assert found.summary[0].startswith(f"{level} input-bound: {percent:.1f} % of each step is input")
+    said = {
+        "highly": "the steps wait long for input",
+        "moderately": "the steps wait for input",
+        "not": "the steps hardly wait for input",
+    }[level]
+    assert found.summary[0].startswith(f"{said}: {percent:.1f} % of each step is input")
 
 
 def test_a_loop_that_fetches_its_batch_before_the_step_is_input_bound_too() -> None:
@@ -75,7 +80,7 @@ def test_a_loop_that_fetches_its_batch_before_the_step_is_input_bound_too() -> N
     assert (found.figures["verdict"], found.figures["level"]) == ("input_bound", "highly")
     # From the start of a step to the start of the next, half is input.
     assert found.figures["input_percent"] == 50
-    assert found.summary[0].startswith("highly input-bound: 50.0 % of each step is input")
+    assert found.summary[0].startswith("the steps wait long for input: 50.0 % of each step is input")
 
 
 def test_input_and_copying_it_in_are_said_with_the_share_that_the_account_has_of_each() -> None:
@@ -83,7 +88,8 @@ def test_input_and_copying_it_in_are_said_with_the_share_that_the_account_has_of
     found = report(draw("host main | M0--------M1--------\nhost main | I--C-a----I--C-a----", copies))
 
     assert found.figures["input_percent"] == 50
-    assert found.summary[0].startswith("highly input-bound: 30.0 % of each step is input and 20.0 % is copying data in")
+    said = "the steps wait long for input: 30.0 % of each step is input and 20.0 % is copying data in"
+    assert found.summary[0].startswith(said)
 
 
 def test_a_profile_without_steps_is_unknown_and_says_how_to_mark_them() -> None:

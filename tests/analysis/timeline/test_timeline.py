@@ -302,7 +302,7 @@ def test_devices_come_first_and_the_thread_with_the_steps_leads_the_host():
         "  stream Stream 7 Compute, MemcpyH2D",
     ]  # fmt: skip
     assert tree(trace) == [
-        "device GPU 0 /1", *device, "device GPU 1 /1", *device,
+        "device GPU:0 /1", *device, "device GPU:1 /1", *device,
         "host Host threads /5", "  thread python3 *", "  thread busy",
         "  pool pool /3", "    thread pool 4294967283", "    thread pool 12", "    thread pool 11",
     ]  # fmt: skip
@@ -532,7 +532,7 @@ def test_a_selection_is_summed_by_op_and_by_track():
     assert selection_rows(by_track) == [
         ("Host threads \N{MIDDLE DOT} main", 2, 10, 8),
         ("Host threads \N{MIDDLE DOT} io", 1, 4, 4),
-        ("GPU 0 \N{MIDDLE DOT} s", 1, 4, 4),
+        ("GPU:0 \N{MIDDLE DOT} s", 1, 4, 4),
     ]
     with pytest.raises(UsageError, match="not summed by 'colour'"):
         selection.sum_selection(trace, 0, 1, [0], by="colour")
@@ -679,7 +679,7 @@ def test_samples_stand_above_the_host_and_their_bookkeeping_is_the_profilers() -
     shown = [(group.name, group.kind, group.tracks[0].is_profiler) for group in groups_of(builder.build())]
 
     assert shown == [
-        ("GPU 0", "device", False),
+        ("GPU:0", "device", False),
         ("Times of stack samples", "other", True),
         ("Python stack samples", "other", False),
         ("Host threads", "host", False),

@@ -17,6 +17,7 @@ import stepscope
 from stepscope.analysis.advice.no_advice import find_slow_rank
 from stepscope.analysis.workers import distributed_tool as distributed
 from stepscope.analysis.workers.collectives import _input_bytes
+from stepscope.analysis.workers.job_report import _percent_of_gain
 from stepscope.formats.kineto.reader import read
 from stepscope.model import EventKind, HostTrace, PlaneKind, TraceBuilder
 from stepscope.vocabulary.collectives import operation_of
@@ -363,3 +364,8 @@ def test_a_world_of_more_ranks_than_there_are_is_unknown() -> None:
     line.event("gloo:all_reduce", 0, 5, EventKind.COLLECTIVE_CALL)
 
     assert compared(builder.build()).collectives[0]["ranks"] is None
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.5, 50.0), (1.0, 100.0), (1.008, 100.0)])
+def test_no_part_explains_more_than_the_whole_gain(share: float, said: float) -> None:
+    assert _percent_of_gain(share) == said

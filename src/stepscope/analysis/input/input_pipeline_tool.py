@@ -288,6 +288,11 @@ _NO_WORKERS = (
     "no worker processes were recorded: `stepscope run` records all, other captures those that start after "
     "`stepscope.Profile` or a callback was made"
 )
+_WAITS = {  # the level in words
+    "highly": "the steps wait long for input",
+    "moderately": "the steps wait for input",
+    "not": "the steps hardly wait for input",
+}
 _EMPTY = (
     "no input ops in the capture: the data is in memory, or the host was not recorded; record with "
     "ProfilerOptions(host_tracer_level=2); for PyTorch, record code that takes batches from a DataLoader"
@@ -505,9 +510,7 @@ def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:
     level = figures["level"]
     if level is None or account is None:
         return "unknown: the capture contains no steps that take time"
-    line = f"{level} input-bound: {input_sentence(account)}"
-    threshold = {"highly": HIGHLY_INPUT_BOUND, "moderately": MODERATELY_INPUT_BOUND}.get(str(level))
-    return line if threshold is None else f"{line} (threshold {threshold:g} %)"
+    return f"{_WAITS[str(level)]}: {input_sentence(account)}"
 
 
 def _missing_input_warnings(partials: Sequence[InputOfHost], has_ops: bool) -> tuple[str, ...]:

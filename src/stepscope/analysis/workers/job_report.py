@@ -118,11 +118,16 @@ def _cause_row(culprit: JobCulprit, names: Sequence[str], numbers: Sequence[int]
         "cause": culprit.cause.name.lower(),
         "stage": culprit.stage if culprit.stage >= 0 else None,
         "members": list_names([names[rank] for rank in culprit.ranks]) or None,
-        "explains_percent": round(100 * culprit.explains, 1),
+        "explains_percent": _percent_of_gain(culprit.explains),
         "gain_percent": round(100 * culprit.gain, 1),
         "evidence": _EVIDENCE[culprit.cause].format(more=100 * culprit.more),
         "ranks": [numbers[rank] for rank in culprit.ranks],
     }
+
+
+def _percent_of_gain(share: float) -> float:
+    """At most 100: equal work of one part may save more than equal work of all."""
+    return round(min(100 * share, 100.0), 1)
 
 
 def _part_rows(
@@ -145,7 +150,7 @@ def _part_rows(
 
 
 def _part_row(part: str, name: str, slowdown: float, explains: float | None) -> dict[str, Cell]:
-    share = None if explains is None else round(100 * explains, 1)
+    share = None if explains is None else _percent_of_gain(explains)
     return {"part": part, "name": name, "slowdown": round(slowdown, 4), "explains_percent": share}
 
 

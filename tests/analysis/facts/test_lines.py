@@ -164,11 +164,14 @@ def test_a_function_has_the_share_that_the_account_of_the_median_step_gives_it(
 
 
 def test_what_goes_over_far_more_rows_than_the_step_trains_on_is_said_though_its_result_is_needed() -> None:
-    context = SimpleNamespace(work=SimpleNamespace(rows=64, ops=[]))
-    draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True)
+    context = SimpleNamespace(work=SimpleNamespace(rows=64, ops=[]), per_step=float)
+    draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True, ops=[OpShare("aten::mul", 1, 60 * MS)])
+    brief = replace(
+        draws, goes_over=6_400, ops=[OpShare("aten::copy_", 1, 1 * MS)]
+    )  # one observation, put into a tensor
 
     needed = [is_needed(context, replace(draws, goes_over=rows)) for rows in (0, 64, 6_400)]  # type: ignore[arg-type]
-    assert needed == [True, True, False]
+    assert [*needed, is_needed(context, brief)] == [True, True, False, True]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -310,6 +313,9 @@ def test_of_two_programs_with_a_backward_pass_neither_can_be_left_out_where_no_n
         ({"causes": {"compile": 60 * MS, "launch": 40 * MS}}, "recompilation"),
         ({"causes": {"compile": 30 * MS, "launch": 45 * MS, "python": 25 * MS}}, "python_overhead"),
         ({"causes": {"launch": 60 * MS, "python": 40 * MS}, "starts": 600.0}, "eager_dispatch"),
+        # What holds up nothing for half of its time: of small ops that is theirs, of large ones it says nothing.
+        ({"causes": {"launch": 20 * MS, "python": 30 * MS}, "starts": 600.0}, "eager_dispatch"),
+        ({"causes": {"launch": 20 * MS, "python": 30 * MS}, "starts": 60.0}, "python_overhead"),
         ({"causes": {"host_compute": 90 * MS}, "starts": 600.0, **LARGE_ROUNDS}, "redundant_compute"),
         ({"causes": {"host_compute": 90 * MS}, "starts": 600.0, **LARGE_ROUNDS, "often_size": (16, 16)},
          "eager_dispatch"),

@@ -34,10 +34,10 @@ from stepscope.records import dataclass
 from stepscope.vocabulary.computing_ops import strip_library
 from stepscope.vocabulary.lookup import has_trait, type_names
 from stepscope.vocabulary.scopes import is_gradient
+from stepscope.vocabulary.tensorflow import READS_VARIABLE
 from stepscope.vocabulary.traits import PurposeTrait
 
 _FEWEST_ROWS = 4  # a step, of one length: fewer copies into a part of a tensor are no batch that is filled up
-_READ = "ReadVariableOp"  # of a variable, as an op inside the one that takes it
 _FIRST_SCOPES = 2  # a gradient has the model's scope behind its own
 _MOST_USED = 0.75  # of the batch: of more, shorter batches save little; judgement
 
@@ -137,7 +137,7 @@ def _model_that_looks_up(trace: HostTrace) -> I64:
     names = dict(zip(types.tolist(), (name.rpartition(":")[0] for name in type_names(trace, types)), strict=True))
     known = {*names.values()}
     looks_up = types[has_trait(trace, types, PurposeTrait.LOOKS_UP)].tolist()
-    tables = [name for name in (names[each] for each in looks_up) if f"{name}/{_READ}" in known]
+    tables = [name for name in (names[each] for each in looks_up) if f"{name}/{READS_VARIABLE}" in known]
     models = {name.partition("/")[0] for name in tables if not is_gradient(name)} - {""}
     own = [each for each, name in names.items() if not models.isdisjoint(name.split("/")[:_FIRST_SCOPES])]
     return work.rows[work.outer & np.isin(trace.events.type[work.rows], own)]

@@ -35,9 +35,9 @@ OPS: tuple[KindRule, ...] = ((r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*:[A-Z_]\w*$", K.O
 UNTYPED_OPS: tuple[KindRule, ...] = ((r"[^:]+:$", K.OP, Trait.NONE),)
 
 KERAS_BATCH = "Profiled batch"
+"""The mark of Keras' TensorBoard callback.  It numbers batches from 0; `profile_batch`, which chooses them, from 1."""
 READS_VARIABLE = "ReadVariableOp"
 """The op of a variable inside the one that takes it."""
-"""The mark of Keras' TensorBoard callback.  It numbers batches from 0; `profile_batch`, which chooses them, from 1."""
 
 ONLY_HERE = ("FunctionRun", "EagerExecute", "ExecutorState::Process")
 """Names that no other framework writes."""

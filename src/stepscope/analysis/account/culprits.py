@@ -602,8 +602,9 @@ class PieceFinder:
                 return found
         if cause in (Cause.LAUNCH, Cause.PYTHON):
             found = self._finder.culprit(rows)
-            is_told = found is not None and (found.where or 2 * found.ps > int(self._length[rows].sum()))
-            return found if is_told else self._finder.range_culprit(rows) or found
+            if found is not None and (found.where or 2 * found.ps > int(self._length[rows].sum())):
+                return found
+            return self._finder.range_culprit(rows) or found
         if cause != Cause.UNKNOWN:
             return self._finder.culprit(rows)
         return self._finder.culprit(rows[self._covers(rows)]) or self._between(rows)

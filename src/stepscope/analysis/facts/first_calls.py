@@ -138,8 +138,8 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
         return FirstCalls(share, trace.name_of(prepares), account.has_steps, 0, True, long_ms)
     is_beside = launch is not first_row and not is_start
     if is_start and captured_ps > spent.max(initial=0):
-        name, long_ms = trace.name_of(int(captures[0])), captured_ps / MS
-        return FirstCalls(share, name, account.has_steps, 0, True, long_ms, len(captures), captures=True)
+        begin, long_ms = trace.name_of(int(captures[0])), captured_ps / MS
+        return FirstCalls(share, begin, account.has_steps, 0, True, long_ms, len(captures), captures=True)
     if 2 * spent.sum() <= launch.ps or (is_beside and share < LARGE_SHARE):
         return None
     most = rows[once & (name == np.argmax(spent))]

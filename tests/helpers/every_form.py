@@ -43,5 +43,6 @@ def exercise(report: Report) -> None:
     html = report._repr_html_()
     titles = [re.sub("<[^>]*>", "", title) for title in re.findall("<(?:h4|summary)>(.*?)</(?:h4|summary)>", html)]
     for section in report.visible_sections():
-        assert any(title.startswith(escape(section.title)) for title in titles)
+        said = escape(section.title.replace("`", ""))  # marks of code are tags there
+        assert any(title.startswith(said) for title in titles)
     assert "nan" not in " ".join(report.summary_lines()).lower().split()

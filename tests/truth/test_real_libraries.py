@@ -152,8 +152,8 @@ def test_every_way_gives_the_same_steps_verdict_and_first_cause(program, library
     assert overview["steps_source"] == "markers"
     # JAX's own profiler is not told which steps to record, so it has all.
     assert overview["step_time_ms"]["count"] == (library_programs.STEPS if (library, way) == ("flax", "own") else 6)
-    if overview["lacks_works"]:  # who waited for whom was not recorded then
-        return
+    if overview["lacks_works"]:
+        pytest.skip("PyTorch's profiler saw only one of gloo's threads: who waited for whom was not recorded")
     parts = {row["cause"]: row["percent"] for row in overview["account"] if row["cause"] != "contention"}
     if not is_calm(overview):
         assert what_is_recorded(expected, way).cause in [*parts][:2]

@@ -660,6 +660,23 @@ def test_who_computes_as_much_on_the_same_machine_is_no_straggler(slow: str, fas
 
 
 @pytest.mark.parametrize(
+    ("fast", "queued_ms", "is_late"),
+    [("vm_72", 0, True), ("vm_72", 8, False), ("wm_72", 8, True)],
+    ids=["quiet", "busy", "two machines"],
+)
+def test_what_a_process_waits_for_cores_that_it_shares_is_no_extra_work(
+    fast: str, queued_ms: int, is_late: bool
+) -> None:
+    """The slow one is silent for six of ten milliseconds, or waits for a core in them."""
+    marks = "".join(f"M{step}--------" for step in range(4))
+    ends = [(10 * step, 10 * step + 10, 2, queued_ms) for step in range(4)]
+    slow = draw(f"host main | {marks}\nhost main | {'a      G--' * 4}", host="vm_71", usage=ends)
+    other = draw(f"host main | {marks}\nhost main | {'aG--------' * 4}", host=fast)
+
+    assert ("straggler" in [item.kind for item in advise(context_of(slow, other)).items]) is is_late
+
+
+@pytest.mark.parametrize(
     ("one", "other", "kind"),
     [
         ("a-------Ga-------Ga-------Ga-------Ga-------Ga-------G", "aG-------" * 6, "straggler"),

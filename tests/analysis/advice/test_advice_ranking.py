@@ -63,6 +63,32 @@ def test_a_rule_yields_to_what_explains_at_least_half_of_its_gain(rule: Rule, ki
 
 
 @pytest.mark.parametrize(
+    ("late", "line", "gain_ms", "said"),
+    [
+        ("rank 1", 7, 3.7, ["lag"]),
+        ("rank 1", 7, 3.5, ["function", "lag"]),  # the function takes time on the other ranks, too
+        ("rank 1", 9, 3.7, ["function", "lag"]),
+        ("", 7, 3.7, ["function", "lag"]),
+    ],
+    ids=["all of it is the lag", "a part of it is", "another function", "no rank is late"],
+)
+def test_a_function_that_makes_one_rank_late_is_what_that_rank_does_more(
+    late: str, line: int, gain_ms: float, said: list[str]
+) -> None:
+    def rule(name: str, gain_ms: float, line: int, late: str = "") -> Rule:
+        plain = rule_that_says(name, "python_overhead", gain_ms)
+        item = plain.evaluate and plain.evaluate(context, 0.0)
+        assert item is not None
+        culprit = Culprit("load", "train.py", line, None, None, 1, 4 * MS)
+        return replace(plain, evaluate=lambda context, threshold: replace(item, culprit=culprit, late=late))
+
+    context = context_of(draw("host main | M0--------\nhost main | a---------"))
+
+    items = advise(context, [rule("function", 4.0, 7), rule("lag", gain_ms, line, late)]).items
+    assert [item.id for item in items] == said
+
+
+@pytest.mark.parametrize(
     ("work", "says", "confidence"),
     [
         ("jjjjjjjj  ", "most of the step is the program jit_step: work repeated inside it cannot be seen", 0.32),

@@ -14,8 +14,16 @@ from sampling import sampled_thread
 
 from stepscope.analysis.account.culprits import Culprit
 from stepscope.analysis.account.model import model_of
+from stepscope.analysis.account.statements import Statement
 from stepscope.analysis.advice import advise
-from stepscope.analysis.advice.rules.lines import actions_of, is_model, is_needed, kind_of, percent_of_account
+from stepscope.analysis.advice.rules.lines import (
+    actions_of,
+    is_model,
+    is_needed,
+    kind_of,
+    percent_of_account,
+    waits_for_result,
+)
 from stepscope.analysis.advice.rules.waiting import act_on_input
 from stepscope.analysis.advice.whatif import REMOVE, Change, what_if
 from stepscope.analysis.facts.lines import LineFacts, lines_of, usual_rows
@@ -184,6 +192,25 @@ def test_what_starts_nothing_of_the_framework_and_takes_most_of_the_step_is_said
     draws = replace(LINE, causes={"host_compute": 90 * MS}, feeds=True, starts=starts)
 
     assert is_needed(context, draws) is needed  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("framework", "called", "asleep", "waits"),
+    [
+        ("jax", "float", 0.7, True),
+        ("jax", "np.asarray", 0.7, True),
+        ("jax", "float", 0.2, False),  # it works on many values
+        ("jax", "requests.get", 0.7, False),
+        ("pytorch", "float", 0.7, False),  # which computes on the thread that asks: it lacks a core
+    ],
+)
+def test_a_function_that_waits_for_a_value_that_is_computed_is_nothing_to_leave_out(
+    framework: str, called: str, asleep: float, waits: bool
+) -> None:
+    said = Statement("a.py", 3, called, 0.9)
+    line = replace(LINE, causes={"python": 90 * MS}, asleep=asleep, statement=said, is_input=True)
+
+    assert waits_for_result(SimpleNamespace(framework=framework), line) is waits  # type: ignore[arg-type]
 
 
 def test_what_draws_numbers_is_not_done_once_and_kept() -> None:

@@ -39,6 +39,7 @@ _CALLS = (
     K.OP, K.BACKWARD, K.RUNTIME_CALL, K.SYNC, K.COPY_HOST_TO_DEVICE_CALL, K.EAGER_EXECUTE, K.FUNCTION_RUN, K.EXECUTOR,
 )  # fmt: skip
 
+_MOST_OF = 50.0  # percent of the recording, by the word: then it is one of starting up
 _SEVERAL = 3  # calls of a name: two others that are fast tell that the long one is no usual one
 
 
@@ -132,7 +133,7 @@ def _start_up(trace: HostTrace) -> FirstCalls | None:
         and before_ps > 0
         and int(spent.sum()) + before_ps >= first_row.ps - before_ps
     ) or (first_row.cause == "device_compute" and 2 * works_ps > first_row.ps)
-    is_start |= captured_ps > 0 and share > 50
+    is_start |= captured_ps > 0 and share > _MOST_OF
     if prepares is not None and is_start and works_ps > spent.max(initial=0):
         long_ms = works_ps / MS
         return FirstCalls(share, trace.name_of(prepares), account.has_steps, 0, True, long_ms)

@@ -17,7 +17,7 @@ from stepscope.analysis.hlo.framework_ops import framework_ops
 from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.purpose.compiled import compiled_callback, compilers_moves
 from stepscope.analysis.purpose.computing import computing_of
-from stepscope.analysis.purpose.forward import forward_only_of, recomputed_ops
+from stepscope.analysis.purpose.forward import LONG_OP_PS, forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.loops import tiny_share
 from stepscope.analysis.purpose.operands import computes_in_16_bits, ops_in_64_bits
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
@@ -52,7 +52,6 @@ _MOST_MODULES = 40  # kept, the longest: programs of single ops may be thousands
 _PROGRAM = " (program "
 _MUCH = 0.25  # of the time of what moves data: judgement
 _LEAST_TO_COMPARE = 4  # steps: fewer have no best quarter
-LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
 _TRAIT_OF_WORK = {"moves": OpTrait.MOVES_DATA, "casts": OpTrait.CONVERTS, "heavy": OpTrait.MULTIPLIES}
 

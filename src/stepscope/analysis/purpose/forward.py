@@ -24,7 +24,7 @@ from stepscope.vocabulary.traits import OpTrait, PurposeTrait
 K = EventKind
 
 _FORWARD_IS_HEAVY = 0.3  # least share of products and convolutions in the time of a forward pass
-_LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
+LONG_OP_PS = 300_000_000  # longer than starting an op: its operands are large
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def _find_forward_only(trace: HostTrace) -> ForwardOnly:
     free = (work.number < 0) & idle & ~is_inside(trace, ops, K.ANNOTATION)
     unlearned = (work.number >= 0) & idle & ~learns
     computes = _is_forward(own, free, heavy)
-    makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= _LONG_OP_PS)
+    makes = has_trait(trace, trace.events.type[ops], OpTrait.MAKES_RESULT) & (own >= LONG_OP_PS)
     recomputes = any(trace.strings.find(name) > 0 for name in RECOMPUTES)  # then the first pass has no gradients
     no_grad = free & (computes and not recomputes)
     unlearned &= len(learned) > 0 and not recomputes and _is_forward(own, unlearned, heavy)

@@ -116,25 +116,26 @@ class Job:
         ops, backward = (
             np.array([getattr(rank.graph, name) for rank in self.graph.ranks]) for name in ("ops", "backward_ops")
         )
-        found = np.zeros(len(ops), np.bool_)
-        for stage in distinct(self.layout.stage).tolist():
-            mates = np.flatnonzero(self.layout.stage == stage)
-            for rank in mates.tolist() if len(mates) > 1 else ():
-                others = mates[mates != rank]
-                grown, learned = (each[rank] / max(np.median(each[others]), 1.0) - 1.0 for each in (ops, backward))
-                found[rank] = grown > MORE_OPS and learned < MOSTLY * grown
-        return found
+        grown, learned = self._more_than_mates(ops), self._more_than_mates(backward)
+        return (grown > MORE_OPS) & (learned < MOSTLY * grown)
 
     @cached_property
     def has_more_data(self) -> Mask:
-        """Ranks whose ops take more numbers than those of others of their stage: bool of shape (ranks,)."""
+        """Ranks whose ops take more numbers than those of others of their stage, of all of which that is known: bool of
+        shape (ranks,)."""
         operands = np.array([rank.graph.operands for rank in self.graph.ranks])
-        found = np.zeros(len(operands), np.bool_)
+        unknown = np.isin(self.layout.stage, self.layout.stage[operands == 0])
+        return (self._more_than_mates(operands) > MORE_OPS) & ~unknown & ~self.does_more
+
+    def _more_than_mates(self, amount: F64) -> F64:
+        """How much more of something each rank has than the others of its stage, as a share of theirs; 0 without
+        others: float64 of shape (ranks,)."""
+        found = np.zeros(len(amount))
         for stage in distinct(self.layout.stage).tolist():
             mates = np.flatnonzero(self.layout.stage == stage)
-            for rank in mates.tolist() if len(mates) > 1 and operands[mates].all() else ():
-                found[rank] = operands[rank] > (1 + MORE_OPS) * np.median(operands[mates[mates != rank]])
-        return found & ~self.does_more
+            for rank in mates.tolist() if len(mates) > 1 else ():
+                found[rank] = amount[rank] / max(np.median(amount[mates[mates != rank]]), 1.0) - 1.0
+        return found
 
     @cached_property
     def best_ps(self) -> I64:

@@ -26,7 +26,7 @@ from stepscope.analysis.advice.rule import (
 from stepscope.analysis.advice.rules.words import AT_ONCE, FOR_REPORTS, SLEEPS, WORDS_OF_CLASS
 from stepscope.analysis.facts.inside import Work, act_on_inside, work_in
 from stepscope.analysis.facts.lines import LineFacts
-from stepscope.analysis.facts.work import LONG_OP_PS
+from stepscope.analysis.purpose.forward import LONG_OP_PS
 from stepscope.vocabulary.jax import function_of_call
 from stepscope.vocabulary.python import CODE_OF_MODULE, may_give_anew, may_sleep, reads_value, sleeps
 
@@ -168,7 +168,7 @@ def _find_function(context: Context) -> Finding | None:
     predicted = context.changes.predicted if context.changes is not None else {}
     known = [line for line in context.lines if line.key in predicted and not is_needed(context, line)]
     known = [line for line in known if not is_model(line) and not _is_kept_up(context, line)]
-    known = [line for line in known if not _waits_for_result(line)]
+    known = [line for line in known if not waits_for_result(context, line)]
     if context.infers:  # nothing trains, so that nothing says what is needed: what the model computes is
         known = [line for line in known if kind_of(line) != "redundant_compute" or work_of(line) is not None]
     line = min(known, key=lambda each: predicted[each.key].then_ps, default=None)
@@ -217,10 +217,12 @@ def _is_kept_up(context: Context, line: LineFacts) -> bool:
     return rival is not None and kind_of(line) == "python_overhead" and rival.lost_ps >= _MOST_OF * line.own_ps
 
 
-def _waits_for_result(line: LineFacts) -> bool:
-    """Whether most of a function is the wait for a value that the framework computes on threads of its own: without the
-    function another line waits for it."""
-    return line.asleep >= _MOST_OF and line.statement is not None and reads_value(line.statement.called)
+def waits_for_result(context: Context, line: LineFacts) -> bool:
+    """Whether most of a function is the wait for a value that the framework computes on threads of its own, as JAX and
+    TensorFlow do: without the function another line waits for it."""
+    if context.framework == "pytorch" or line.statement is None:
+        return False
+    return line.asleep >= _MOST_OF and reads_value(line.statement.called)
 
 
 def is_model(line: LineFacts) -> bool:

@@ -16,7 +16,7 @@ from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.workers.answer import JobAnswer, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of
 from stepscope.analysis.workers.equal_work import MORE_OPS
-from stepscope.analysis.workers.stragglers import Straggling
+from stepscope.analysis.workers.stragglers import Straggling, share_cores
 from stepscope.errors import counted
 from stepscope.model.arrays import F64, median
 from stepscope.vocabulary.workers import machine_of
@@ -69,10 +69,12 @@ def _find_straggler(context: Context) -> Finding | None:
         return _describe(answer, found, working, answer.sentence(names))
     slow = working[answer.straggler]
     others = [host for host in working if host is not slow]
-    if answer.culprit.cause != Straggling.EXTRA_WORK and _shares_its_cores(slow, others):
-        return None
-    if 100.0 * (found.now_ps - found.then_ps) <= _waits_for_cores_percent(working) * found.now_ps:
-        return None
+    if slow.device is None and share_cores(answer.job, [machine_of(host.host) for host in working]):
+        # Contention for the shared cores makes one slower, not the program.
+        if answer.culprit.cause != Straggling.EXTRA_WORK and _computes_as_much(slow, others):
+            return None
+        if 100.0 * (found.now_ps - found.then_ps) <= _waits_for_cores_percent(working) * found.now_ps:
+            return None
     usual = median([_busy_ms(host) for host in others])
     name = names[answer.straggler]
     who = name if name == slow.host else f"{name} ({slow.host})"
@@ -134,22 +136,14 @@ def _causes_of_lag(more_ms: F64) -> tuple[str, ...]:
     return tuple(cause.name.lower() for cause in order if cause != Cause.COMMUNICATION)
 
 
-def _shares_its_cores(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether all are processes of one machine without devices that compute the same amount.
-
-    Then contention for the shared cores makes one slower, not the program.
-    """
-    machines = {machine_of(host.host) for host in (slow, *others)}
-    usual = median([host.work.operands for host in others])
-    alike = 0 < slow.work.operands <= (1 + MORE_OPS) * usual
-    return slow.device is None and len(machines) == 1 and alike
+def _computes_as_much(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
+    """Whether a rank computes the same amount as the others, as far as sizes were recorded."""
+    return 0 < slow.work.operands <= (1 + MORE_OPS) * median([host.work.operands for host in others])
 
 
 def _waits_for_cores_percent(hosts: Sequence[HostFacts]) -> float:
-    """What the rank with most of it waits for a free core, in percent of its step, where all are processes of one
-    machine without devices: so much longer may any of them seem to work.  0 elsewhere."""
-    if len({machine_of(host.host) for host in hosts}) > 1 or any(host.device is not None for host in hosts):
-        return 0.0
+    """What the rank with most of it waits for a free core, in percent of its step: on one machine any of them may seem
+    to work longer by so much."""
     accounts = [host.account for host in hosts if host.account is not None]
     return max((each.percent(each.contention_ps, CONTENTION) for each in accounts), default=0.0)
 

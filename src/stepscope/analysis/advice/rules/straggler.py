@@ -71,7 +71,8 @@ def _find_straggler(context: Context) -> Finding | None:
     others = [host for host in working if host is not slow]
     if slow.device is None and share_cores(answer.job, [machine_of(host.host) for host in working]):
         # Contention for the shared cores makes one slower, not the program.
-        if answer.culprit.cause != Straggling.EXTRA_WORK and _computes_as_much(slow, others):
+        is_alike = 0 < slow.work.operands <= (1 + MORE_OPS) * median([host.work.operands for host in others])
+        if answer.culprit.cause != Straggling.EXTRA_WORK and is_alike:
             return None
         if 100.0 * (found.now_ps - found.then_ps) <= _waits_for_cores_percent(working) * found.now_ps:
             return None
@@ -134,11 +135,6 @@ def _causes_of_lag(more_ms: F64) -> tuple[str, ...]:
     """The causes in the account of the slow worker, the one that it spends most time on beyond the others first."""
     order = [Cause(at) for at in np.argsort(-more_ms, kind="stable").tolist()]
     return tuple(cause.name.lower() for cause in order if cause != Cause.COMMUNICATION)
-
-
-def _computes_as_much(slow: HostFacts, others: Sequence[HostFacts]) -> bool:
-    """Whether a rank computes the same amount as the others, as far as sizes were recorded."""
-    return 0 < slow.work.operands <= (1 + MORE_OPS) * median([host.work.operands for host in others])
 
 
 def _waits_for_cores_percent(hosts: Sequence[HostFacts]) -> float:

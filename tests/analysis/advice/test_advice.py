@@ -656,7 +656,9 @@ def test_who_computes_as_much_on_the_same_machine_is_no_straggler(slow: str, fas
         sorts = {"a": Sort(K.OP, "aten::linear", stats={"Input Dims": f"[[{rows},8],[8,8],[8]]"})}
         return draw(f"host main | M0--------M1--------\nhost main | {computes * 2}", sorts, host=host)
 
-    assert advice_of(rank(slow, "a-------G-", 64), rank(fast, "a---G-----", rows))[0][0] == kind
+    first = advise(context_of(rank(slow, "a-------G-", 64), rank(fast, "a---G-----", rows))).items[0]
+    assert first.kind == kind
+    assert ("its products take 2.0 times as much data" in first.evidence) == (rows == 32)
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def _name_fault(job: Job, culprit: JobCulprit, names: Sequence[str]) -> str:
         Straggling.SLOW_MACHINE: f"with {more} more time for its work than the others",
         Straggling.LATE_INPUT: "which waits for its input",
         Straggling.EXTRA_WORK: "which does work that the others do not",
-        Straggling.MORE_DATA: "whose ops take more data than those of the others",
+        Straggling.MORE_DATA: "with more data than the others",
     }.get(culprit.cause, "but no cause was recorded")
     return f"{who} {verb}, {why}"
 

@@ -148,6 +148,9 @@ def _describe_work(slow: HostFacts, others: Sequence[HostFacts]) -> str:
     usual = median([_ops_per_step(host) for host in others])
     if _ops_per_step(slow) > (1 + MORE_OPS) * usual:
         return f"; it runs {_ops_per_step(slow):.0f} ops per step, the others {usual:.0f}"
+    data = median([host.work.operands for host in others])
+    if 0 < (1 + MORE_OPS) * data < slow.work.operands:
+        return f"; its products take {slow.work.operands / data:.1f} times as much data"
     more = _extra_by_cause_ms(slow, others)
     beside = float(more[_BESIDE_OPS].sum()) >= float(more.sum() - more[Cause.COMMUNICATION]) / 2
     return "; its extra work is not an op: Python, saving or input" if beside else "; all run about as many ops"

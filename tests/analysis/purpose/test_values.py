@@ -207,6 +207,36 @@ def test_positions_that_are_computed_again_for_each_next_one() -> None:
     assert _again(picture, **grown) == {"grown_prefix": 24.0}
 
 
+def test_layers_over_positions_as_rows_and_what_lies_between_them_compute_positions_again() -> None:
+    """As `Conv1D` of transformers does, which views a batch of sequences as rows; the next request has another
+    length."""
+
+    def op(name: str, *sizes: str) -> Sort:
+        return Sort(K.OP, f"aten::{name}", "", {"Input Dims": "[" + ",".join(f"[{each}]" for each in sizes) + "]"})
+
+    sorts = {}
+    for length, letters in enumerate(zip("abcdefghi", "jklnopqrs", "ABCDEFGHI", strict=True), start=5):
+        view, product, activation = letters
+        sorts[view] = op("view", f"1,{length},8", "")
+        sorts[product] = op("addmm", "24", f"{length},8", "8,24")
+        sorts[activation] = op("gelu", f"1,{length},24")
+    picture = """
+        host main | M0---------------------------------------M1---------------------------------------
+        host main | ajAajbkBbkclCcldnDdneoEeofpFfpgqGgqhrHhr bkBbkclCcldnDdneoEeofpFfpgqGgqhrHhrisIis
+    """
+
+    (found,) = excesses_of(draw(picture, sorts))
+
+    # of each round all but the first view
+    assert (found.kind, found.ps / MS, found.keeps) == ("grown_prefix", 64.0, (12 + 13) / (68 + 76))
+    assert found.fact == (
+        "computes positions again: its layers run over 6, 7, ... 13 positions from the first one on, 76 instead of 13,"
+        " and so for other sequences"
+    )
+    flat = {letter: op("gelu", "1,5,8") for letter in "abcdefghi"}
+    assert _again(picture, **sorts | flat) == {}  # rows that nothing shows to be positions
+
+
 def test_what_makes_a_sequence_position_by_position_samples_the_model() -> None:
     joins = {letter: _op("cat", "", f"4,{number}", "4,1") for number, letter in enumerate("abcdefgh", start=2)}
     trace = draw(

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -612,34 +613,74 @@ def grown_prefix(trace: HostTrace) -> TensorWork | None:
     In a training each step has rounds of its own, as its batches may be of any length; where nothing is trained, a
     round may be a step."""
     trains = len(backward_runs(trace)) > 0
-    chains: dict[tuple[object, ...], list[_Op]] = {}
-    found: dict[str, tuple[list[int], float]] = {}
-    for op in ops_with_sizes(trace):
-        whole, weights = op.first, op.sizes[1:]
+    chains: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+    found: list[_Prefix] = []
+    ops = ops_with_sizes(trace)
+    for at, (before, op) in enumerate(itertools.pairwise([*ops[:1], *ops])):
+        whole, weights = _sequence_taken(before, op)
         if len(whole) != 3 or not any(len(each) > 1 for each in weights):  # batch, positions, columns
             continue
         chain = chains.setdefault((op.step if trains else 0, op.name, whole[0], whole[2], weights), [])
-        if chain and whole[1] - chain[-1].first[1] not in (0, 1):
-            _note_prefix(found, chain)
+        if chain and whole[1] - chain[-1][0] not in (0, 1):
+            found += _prefix_of(ops, chain)
             chain.clear()
-        chain.append(op)
+        chain.append((whole[1], at))
     for chain in chains.values():
-        _note_prefix(found, chain)
-    return _largest(trace, found)
+        found += _prefix_of(ops, chain)
+    if not found:
+        return None
+    largest = max(found, key=lambda each: each.computed)
+    numbers = {(each.low, each.high) for each in found}
+    low, high = largest.low, largest.high
+    what = (
+        f"computes positions again: its layers run over {low}, {low + 1}, ... {high} positions from the first one on,"
+        f" {largest.computed:,} instead of {largest.needed:,}{', and so for other sequences' * (len(numbers) > 1)}"
+    )
+    kept = sum(each.needed for each in found) / sum(each.computed for each in found)
+    rows = sorted({row for each in found for row in each.rows})
+    return TensorWork(alike_with_backward(trace, rows), kept, what)
 
 
-def _note_prefix(found: dict[str, tuple[list[int], float]], chain: list[_Op]) -> None:
-    rounds = [list(each) for _, each in itertools.groupby(chain, lambda op: op.first[1])]
+class _Prefix(NamedTuple):
+    """A sequence that grows by one position in each round, from low to high: how many positions the rounds compute, how
+    many are enough, and the rows of the ops that do it."""
+
+    low: int
+    high: int
+    computed: int
+    needed: int
+    rows: list[int]
+
+
+def _sequence_taken(before: _Op, op: _Op) -> tuple[Size, tuple[Size, ...]]:
+    """The size of what an op takes, and those of its other tensors: of a product whose rows are all positions of all
+    rows of a batch, as the view right before it shows, that of what is viewed.
+
+    view [1,82,192] -> addmm [576]+[82,192]x[192,576]
+    """
+    rows, weights = op.product or ((), ())
+    is_flat = len(rows) == 2 and len(before.first) == 3 and _matches(VIEWS, before)
+    if is_flat and (math.prod(before.first[:2]), before.first[2]) == rows:
+        return before.first, (weights,)
+    return op.first, op.sizes[1:]
+
+
+def _prefix_of(ops: list[_Op], chain: list[tuple[int, int]]) -> list[_Prefix]:
+    """The sequence of which ops with weights run over so many positions, each with its place; none of few rounds."""
+    rounds = [(length, [at for _, at in each]) for length, each in itertools.groupby(chain, lambda each: each[0])]
     if len(rounds) < _TIMES:
-        return
-    layers = min(map(len, rounds))
-    low, high = rounds[0][0].first[1], rounds[-1][0].first[1]
-    every = sum(round_[0].first[1] for round_ in rounds)
-    needed = high if rounds[0][0].step == rounds[-1][0].step else len(rounds)  # what came before has its own steps
-    what = f"computes positions again: its layers run over {low}, {low + 1}, ... {high} positions from the first one on"
+        return []
+    layers = min(len(places) for _, places in rounds)
+    (low, first), (high, last) = rounds[0], rounds[-1]
+    # What came before the first round of a step has its own steps.
+    needed = high if ops[first[0]].step == ops[last[0]].step else len(rounds)
     # More in the last round are of what computes with the whole sequence afterwards.
-    rows = [op for round_ in rounds for op in round_[:layers]]
-    _note(found, f"{what}, {every:,} instead of {needed:,}", rows, needed / every)
+    wide = [at for _, places in rounds for at in places[:layers]]
+    for length, places in rounds:  # what lies between the layers, as attention and activations
+        between = range(places[0], places[layers - 1])
+        wide += [at for at in between if len(ops[at].first) > 2 and length in ops[at].first[1:]]
+    rows = [ops[at].row for at in wide]
+    return [_Prefix(low, high, sum(length for length, _ in rounds), needed, rows)]
 
 
 def encoded_again(trace: HostTrace) -> TensorWork | None:

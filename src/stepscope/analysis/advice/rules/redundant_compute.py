@@ -491,7 +491,7 @@ _IN_TENSORS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "Keep the state of earlier positions instead of computing them again",
         (
             "pass the hidden state on (`out, state = gru(newest, state)`), or keep keys and values of attention, and"
-            " compute the newest position alone",
+            " compute the newest position alone: generate(..., use_cache=True) of transformers",
         ),
     ),
     ENCODED: (

@@ -167,6 +167,24 @@ def test_samples_one_after_the_other_are_small_batches() -> None:
     assert advice(brief_ms=10) == "small_batch"
 
 
+def test_what_generates_is_only_perhaps_a_small_batch_and_its_rounds_cannot_be_one() -> None:
+    """A service that answers one request after the other: each position needs the one before."""
+    conv = Sort(K.OP, "aten::linear", stats={"Input Dims": "[[1,1,8],[16,8]]"})
+    joins = {
+        letter: Sort(K.OP, "aten::cat", stats={"Input Dims": f"[[[1,{length}],[1,1]],[]]"})
+        for length, letter in enumerate("hijklmno", start=4)
+    }
+    context = context_of(draw(f"host main | M0{'-' * 14}\nhost main | chcicjckclcmcnco", joins | {"c": conv}))
+    assert context.work is not None and context.work.generates
+    work = replace(context.work, brief_ps=15 * MS, alike=8, rows=1)
+    slow = replace(context, framework="pytorch", hosts=[replace(host, work=work) for host in context.hosts])
+    alone = replace(slow, hosts=[replace(host, work=replace(work, generates=False)) for host in context.hosts])
+
+    said = [[item.kind for item in advise(each).items] for each in (slow, alone)]
+    assert said == [["memory_churn", "small_batch"], ["small_batch", "memory_churn"]]
+    assert [each for each in advise(slow).items[1].actions if "all rounds" in each] == []
+
+
 def test_ops_cost_their_start_at_most_half_a_short_op_each() -> None:
     work = work_of(draw("host main | M0--------\nhost main | a---b-----"))
 

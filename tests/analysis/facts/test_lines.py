@@ -144,6 +144,22 @@ def test_advice_verdict_and_what_if_of_a_function_are_one_figure() -> None:
 LINE = LineFacts("f", "a.py", 1, "", 1.0, 100 * MS, {}, [], 0.0, 0, 0, 0, 0.0, 0.0, False)
 
 
+@pytest.mark.parametrize(("called", "is_told"), [("env.f", False), ("json.dumps", True)])
+def test_the_loop_over_steps_is_not_told_to_be_faster_in_a_line_that_calls_a_function(
+    called: str, is_told: bool
+) -> None:
+    """After compiled code that keeps the interpreter a sample shows the line behind it, that of the call."""
+    context = context_of(draw("host main | M0--------M1--------\nhost main | r-------- r--------", SORTS))
+    statement = Statement("train.py", 44, called, 0.8, loop=43)
+    culprit = Culprit("main", "train.py", 40, None, None, None, 8 * MS, statement=statement, holds_steps=True)
+    row = replace(context.pace.culprits["python"], culprit=culprit)
+    host = replace(context.pace, culprits={"python": row}, lines=[LINE])
+
+    advised = advise(replace(context, framework="pytorch", hosts=[host]))
+
+    assert ("python.gaps" in [item.id for item in advised.items]) is is_told
+
+
 # 160 rounds, each with an op on a whole map of 256 x 256 numbers
 LARGE_ROUNDS: Mapping[str, object] = {"often": [OpShare("aten::exp", 160, 16 * MS)], "often_size": (256, 256)}
 

@@ -20,6 +20,7 @@ from stepscope.analysis.purpose.computing import computing_of
 from stepscope.analysis.purpose.forward import LONG_OP_PS, forward_only_of, recomputed_ops
 from stepscope.analysis.purpose.loops import tiny_share
 from stepscope.analysis.purpose.operands import computes_in_16_bits, ops_in_64_bits
+from stepscope.analysis.purpose.tensors import generates
 from stepscope.analysis.steps.find_steps import HostSteps, observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
 from stepscope.analysis.trace.eager import computing_eager_ops, eager_ops
@@ -107,6 +108,7 @@ class WorkFacts:
         training, multiplying: names of the programs with a backward pass, and of those with products; empty if the
             trace does not hold the programs.
         needed: names of the programs whose results others take, and which take those of others.
+        generates: most of the time sequences grow position by position, and each round needs the one before.
     """
 
     steps: int = 0
@@ -144,6 +146,7 @@ class WorkFacts:
     training: list[str] = field(default_factory=list)
     multiplying: list[str] = field(default_factory=list)
     needed: list[str] = field(default_factory=list)
+    generates: bool = False
 
     @property
     def usual_forward(self) -> float:
@@ -254,6 +257,7 @@ def _facts_without_device(
         "forward_only_ps": int(own[asked].sum()) if asked is not None else None,
         **_program_facts(trace, steps, ops, own),
         **_batch_facts(trace, steps, ops, kinds),
+        "generates": generates(trace),
         "recomputed_ps": int(trace.events.duration_ps[again].sum()),
         "doubles_ps": int(own[chosen["doubles"]].sum()),
         "in_16_bits": computes_in_16_bits(trace),

@@ -31,8 +31,9 @@ from stepscope.analysis.purpose.kept_tensors import same_by_sizes
 from stepscope.analysis.purpose.products import describe_empty, kept_of_empty
 from stepscope.analysis.purpose.sizes import Size, sizes_of
 from stepscope.analysis.purpose.values import TracedOp, Values, tensors_are_known, values_of
-from stepscope.analysis.steps.find_steps import whole_steps
+from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.program_facts import empty_matrices, ignored_labels
+from stepscope.analysis.trace.spans import Spans
 from stepscope.model import HostTrace, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, used_rows
 from stepscope.records import dataclass
@@ -715,13 +716,34 @@ def rows_that_generate(trace: HostTrace) -> I64:
     return np.array([ops[at].row for at in np.flatnonzero(inside).tolist()], np.int64)
 
 
+def generates(trace: HostTrace) -> bool:
+    """Whether sequences grow position by position for most of the time of the steps."""
+    steps = whole_steps(trace)
+    if not trace.has_stat(stat_names.INPUT_DIMS) or not len(steps.number):
+        return False
+    rows = computing_of(trace).rows
+    types = used_rows(trace.events.type[rows], len(trace.event_types))
+    joins = [type_ for type_, name in zip(types, type_names(trace, types), strict=True) if strip_library(name) == "cat"]
+    rows = rows[np.isin(trace.events.type[rows], joins)]
+    rows = rows[np.argsort(trace.events.start_ps[rows], kind="stable")]
+    text = trace.stat_strings(stat_names.INPUT_DIMS, rows=rows)
+    sizes = {row: sizes_of(trace.strings[row]) if row > 0 else () for row in distinct(text).tolist()}
+    told = zip(rows.tolist(), text.tolist(), steps.label[rows].tolist(), strict=True)
+    ops = [_Op(row, "cat", sizes[size], step) for row, size, step in told]
+    rounds = [(ops[places[0][0]].row, ops[places[-1][1]].row) for places in _growing_rounds(ops)]
+    first, last = np.array(rounds, np.int64).reshape(-1, 2).T
+    begin, end = trace.events.start_ps[first], trace.events.start_ps[last]
+    return bool(2 * Spans.union(begin, end).total >= observed_time(trace).total)
+
+
 def _growing_rounds(ops: list[_Op]) -> list[list[tuple[int, int]]]:
     """The places between two ops that join one more position to a sequence, for each sequence that grows often."""
     sequences: dict[tuple[object, ...], list[list[int]]] = {}
     last = dict[tuple[object, ...], int]()
     for at, op in enumerate(ops):
         whole, one = ((*op.sizes, (), ()))[:2]
-        axes = [axis for axis, (a, b) in enumerate(zip(whole, one, strict=False)) if a != b or b == 1]
+        sides = [*enumerate(zip(whole, one, strict=False))]
+        axes = [axis for axis, (a, b) in sides if a != b] or [axis for axis, (_, b) in sides if b == 1]
         if op.name != "cat" or len(whole) != len(one) or len(axes) != 1 or one[axes[0]] != 1:
             continue
         key = (axes[0], *whole[: axes[0]], -1, *whole[axes[0] + 1 :])

@@ -45,6 +45,8 @@ _BATCH: Actions = {
     "": ("use larger batches, or fewer micro-batches",),
 }
 
+_SEVERAL_REQUESTS = ("generate for several requests at once, if there are several: a round costs hardly more for them",)
+
 
 def _find_starts(context: Context) -> Finding | None:
     work, loop = context.work, context.loop
@@ -116,7 +118,14 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
         / MS
         / context.quiet
     )
-    return max(context.period_ms - others - max(context.python_ms, named) - chance - useful, 0.0)
+    left = context.period_ms - others - max(context.python_ms, named) - chance - useful
+    return max(left - _in_libraries_ms(context), 0.0)
+
+
+def _in_libraries_ms(context: Context) -> float:
+    """Time per step that functions of the program compute in compiled code of libraries, which starts no ops."""
+    computes = (line for line in context.lines if line.starts < _FEWEST_STARTS and line.library)
+    return sum(line.causes.get("host_compute", 0) for line in computes) / MS / context.quiet
 
 
 def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:
@@ -206,8 +215,9 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         repeats = max(repeats, work.alike / work.steps)
     comes_again = repeats >= _REPEATS
     needs_last = context.infers and _one_at_a_time(work)  # as a model that generates needs each token for the next
+    generates = needs_last and work.generates
     how = f"the same work runs {repeats:.0f} times per step" if comes_again else "its ops are tiny"
-    rounds = actions_for(context.framework, AT_ONCE) if comes_again else ()
+    rounds = actions_for(context.framework, AT_ONCE) if comes_again and not generates else ()
     at_once = [f"{_AT_ONCE}, if none needs the one before: {each}" for each in rounds]
     return Finding(
         part_ms=part,
@@ -218,9 +228,11 @@ def _small_batches(context: Context, work: WorkFacts, repeats: float, part: floa
         evidence=f"{context.percent(part):.1f} % of each step is spent starting work instead of computing: {how}",
         gain=_start_once(context, part, part / repeats) if comes_again and not needs_last else None,
         unknown="ops of one size do not show how their time grows with the batch",
-        is_indication=not comes_again and context.percent(context.cause_ms("host_compute")) > _MOST_PERCENT,
+        # A service that answers one request after the other has no larger batch, and any model that generates rounds.
+        is_indication=generates
+        or (not comes_again and context.percent(context.cause_ms("host_compute")) > _MOST_PERCENT),
         parts=("starts",),
-        actions=(*at_once, *actions_for(context.framework, _BATCH)),
+        actions=_SEVERAL_REQUESTS if generates else (*at_once, *actions_for(context.framework, _BATCH)),
         rows=_evidence_rows(context),
         intervals=context.intervals("host_compute") or context.intervals("launch"),
     )

@@ -178,6 +178,8 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
     if _is_asleep(context) and not _says_sleep(context) and context.lacks_cores:
         return None  # what it waits for has no core, as far as is known: a lock of a thread that is ready, too
     function = _function(context)
+    if function is not None and _only_calls(context, function):
+        return None
     row = Row("overview", "python", round(idle, 3))
     if function:
         row = Row("op-stats", "{1}:{2} {0}".format(*function.place), round(function.ps / MS, 3))
@@ -193,6 +195,16 @@ def _gaps(context: Context, loop: LoopFacts) -> Finding | None:
         rows=(row,),
         intervals=_name_intervals(context.intervals("python")),
     )
+
+
+def _only_calls(context: Context, culprit: Culprit) -> bool:
+    """Whether samples show the loop over steps in a line that calls a function whose time is told by itself.
+
+    A thread is sampled as it lets go of the interpreter: after compiled code that keeps it, as a solver of SciPy does,
+    that is in the lines behind the call, whose time is the function's.
+    """
+    called = culprit.statement.called.rpartition(".")[2] if culprit.statement is not None else ""
+    return culprit.holds_steps and any(line.name.rpartition(".")[2] == called for line in context.lines)
 
 
 def _name_function(context: Context, advice: Advice) -> Advice:

@@ -75,6 +75,8 @@ def traced_part(trace: HostTrace, least: float) -> TracedPart | None:
     """The smallest part without a layer that is trained and takes at least a share of the steps, 0 to 1; None without
     one."""
     traced = _of_programs(trace) if program_work(trace) else _of_graphs(trace)
+    if traced is None:
+        return None
     best: tuple[float, int] | None = None
     found = None
     for at, members in _places(traced):
@@ -108,7 +110,8 @@ def _places(traced: _Traced) -> Iterator[tuple[int, I64]]:
 def _shares(trace: HostTrace, rows: I64, own_ps: I64) -> F64:
     """Own times as shares of the steps: several threads may compute at once."""
     whole = max(observed_time(trace).total, 1) * max(int(own_ps.sum()), 1)
-    return own_ps.astype(np.float64) * (spans_of(trace, rows).total / whole)
+    ordered = np.sort(rows)  # work is by what it is, and what ascends is united in one pass
+    return own_ps.astype(np.float64) * (spans_of(trace, ordered).total / whole)
 
 
 def _of_programs(trace: HostTrace) -> _Traced:
@@ -174,9 +177,12 @@ def _functions_around(source: InstructionSource) -> set[tuple[str, str]]:
     return {(place.rpartition(":")[0], function) for place, _, function in users}
 
 
-def _of_graphs(trace: HostTrace) -> _Traced:
+def _of_graphs(trace: HostTrace) -> _Traced | None:
+    """None where no op knows its line, as in most graphs: then there is no part to tell."""
     work = computing_of(trace)
     line, lines = source_lines(trace, work.rows)
+    if not lines:
+        return None
     types = trace.events.type[work.rows]
     kinds, place = number_rows(types, len(trace.event_types))
     names = [op_alone(name.rpartition(":")[2] or name) for name in type_names(trace, kinds)]

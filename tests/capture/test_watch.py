@@ -23,10 +23,10 @@ from waiting import await_until
 import stepscope
 from stepscope.capture.auto.settings import Settings
 from stepscope.capture.watching import continuous, current, keep
-from stepscope.capture.watching.quota import MARKER
 from stepscope.capture.watching.ring import FLUSH_S
 from stepscope.capture.watching.steps import StepRecord, Usage
 from stepscope.capture.watching.triggers import Mark, Trigger
+from stepscope.formats.candidates import WATCH_MARKER
 from stepscope.formats.spool.reader import read as read_spool
 from stepscope.model import EventKind
 
@@ -117,7 +117,7 @@ def test_a_job_that_is_killed_leaves_its_last_seconds(tmp_path):
 
     # A busy machine may have made a step slow, whose capture was being written; that is a partial file as well.
     partials = sorted(tmp_path.glob("plugins/profile/*/*.partial"))
-    (ring,) = [each for each in partials if json.loads((each.parent / MARKER).read_text()).get("ring")]
+    (ring,) = [each for each in partials if json.loads((each.parent / WATCH_MARKER).read_text()).get("ring")]
     steps = [row["step"] for row in stepscope.load(ring).steps().rows]
     assert steps == list(range(steps[0], steps[-1] + 1))
     # Half of the run is far more than 1.5 s lose, however slow the machine is; `bench/watch.py` measures the loss.

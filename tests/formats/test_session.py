@@ -16,6 +16,7 @@ import pytest
 from stepscope.errors import NotFoundError, UnreadableError, UsageError
 from stepscope.formats import by_content, store
 from stepscope.formats.base import FORMATS
+from stepscope.formats.candidates import WATCH_MARKER
 from stepscope.formats.session import Session, find_joined_session, find_session, find_sessions, pick_host
 from stepscope.formats.sniffing import sniff
 from stepscope.formats.xspace.writer import write as to_xspace
@@ -602,14 +603,23 @@ def test_processes_that_save_their_profiles_seconds_apart_are_one_session(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("begins_s", "sessions"),
-    [(6, ["2026_08_20_10_00_10: vm vm_2"]), (12, ["2026_08_20_10_00_22: vm", "2026_08_20_10_00_10: vm"])],
-    ids=["at-once", "in-turn"],
+    ("begins_s", "watched", "sessions"),
+    [
+        (6, False, ["2026_08_20_10_00_10: vm vm_2"]),
+        (12, False, ["2026_08_20_10_00_22: vm", "2026_08_20_10_00_10: vm"]),
+        # The time before a trigger ends while the window after it is open.
+        (6, True, ["2026_08_20_10_00_16: vm", "2026_08_20_10_00_10: vm"]),
+    ],
+    ids=["at-once", "in-turn", "a-watch"],
 )
-def test_one_machine_that_recorded_twice_at_once_has_two_processes(tmp_path: Path, begins_s: int, sessions) -> None:
+def test_one_machine_that_recorded_twice_at_once_has_two_processes(
+    tmp_path: Path, begins_s: int, watched: bool, sessions
+) -> None:
     for begin, saved in ((0, 10), (begins_s, begins_s + 10)):
         path = tmp_path / f"plugins/profile/2026_08_20_10_00_{saved}/vm.xplane.pb"
         path.parent.mkdir(parents=True)
+        if watched:
+            (path.parent / WATCH_MARKER).write_text("{}")
         trace = drawing.draw("host main | M0--a-M1--a-")
         path.write_bytes(
             to_xspace(

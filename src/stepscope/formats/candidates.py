@@ -13,6 +13,9 @@ from stepscope.formats.base import Format
 from stepscope.formats.form import NameParts
 from stepscope.vocabulary.patterns import Pattern
 
+WATCH_MARKER = "stepscope-watch.json"
+"""The name of the file that says of a session that a watch has kept it."""
+
 
 class Found(NamedTuple):
     """A file that holds a profile, and what its name says.
@@ -46,6 +49,7 @@ class Candidate(NamedTuple):
         joined: the folders of the candidates that were joined into this one; empty for one as found.
         problems: what is to be said of this session alone.
         is_by_content: no name says that its files are profiles, but their content does.
+        is_watched: a watch has kept it.
     """
 
     order: Order
@@ -56,6 +60,7 @@ class Candidate(NamedTuple):
     joined: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     is_by_content: bool = False
+    is_watched: bool = False
 
 
 def describe_file(entry: store.Entry, fmt: Format) -> Found:

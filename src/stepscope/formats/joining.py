@@ -5,7 +5,8 @@
 
 TensorFlow and JAX name a folder by the second in which a process saves its profile, so that processes which save theirs
 a moment apart have a folder each.  Processes of one machine recorded at the same time, captures of one process did
-not.
+not.  Only a watch records one process twice at once: what came before a trigger ends within the window after it.  Its
+ranks write into one folder, so what it has kept is joined with nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def join_ranks(found: Iterable[Candidate]) -> list[Candidate]:
     alone: list[Candidate] = []
     for each in found:
         shape, ranks = _shape_of(each.path)
-        if shape == each.path:
+        if shape == each.path or each.is_watched:
             alone.append(each)
             continue
         hosts = frozenset(without_process(file.worker) for file in each.files)

@@ -32,6 +32,7 @@ from stepscope.formats import store
 from stepscope.formats.base import Format, format_of
 from stepscope.formats.candidates import (
     NS_PER_UNIT_BY_DIGITS,
+    WATCH_MARKER,
     Candidate,
     Found,
     Order,
@@ -321,6 +322,7 @@ def _folder_candidates(root: str, folder: store.Folder, problems: list[Problem])
             run=run if files is whole or len(groups) == 1 else f"{run}/span_{number}",
             path=folder.path,
             files=files,
+            is_watched=any(entry.name == WATCH_MARKER for entry in folder.files),
         )
         for number, files in enumerate(groups, start=1)
     ]

@@ -38,6 +38,7 @@ from stepscope.capture.watching.steps import CONTENDED, StepFollower, StepRecord
 from stepscope.capture.watching.triggers import URGENT, Mark, Spikes, TimeTable, Trigger
 from stepscope.capture.watching.windows import Plan, Windows
 from stepscope.errors import CaptureError
+from stepscope.formats.candidates import WATCH_MARKER
 from stepscope.formats.series import series_folder, series_place
 from stepscope.formats.store import is_remote
 
@@ -531,13 +532,14 @@ class Watch:
         self._plan_window(Plan(mark, window, 0 if request is None else request.first_step))
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
+        if capture.path is not None:
+            quota.mark_run(capture.path.parent, plan.mark.row() | {"window": plan.run})
         self._writing_runs.discard(plan.run)
         self.budget.note_window(self.windows.take_cost_s())
         if capture.url is not None:
             self._make_remote_room(capture.url.rpartition("/")[0])
         if capture.path is None:
             return
-        quota.mark_run(capture.path.parent, plan.mark.row() | {"window": plan.run})
         if plan.mark.trigger is Trigger.REGULAR:
             self._add_mark(replace(plan.mark, window=plan.run))
         self._make_room()
@@ -599,7 +601,7 @@ class Watch:
                 self._series.pack()
                 self._series.close()
             self.ring.stop()
-            (self.target.folder / quota.MARKER).unlink(missing_ok=True)
+            (self.target.folder / WATCH_MARKER).unlink(missing_ok=True)
             self.target.release()
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 
 from stepscope.capture.publish import replace_text
 from stepscope.formats import store
+from stepscope.formats.candidates import WATCH_MARKER
 from stepscope.records import dataclass
-
-MARKER = "stepscope-watch.json"
-"""The name of the file that makes a session one of a watch; sessions without it are never removed."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,8 @@ class KeptRun:
 
 
 def mark_run(folder: Path, facts: dict[str, object]) -> None:
-    """Makes a session one of a watch.  Another rank may do the same at the same time."""
-    replace_text(folder / MARKER, json.dumps(facts))
+    """Makes a session one of a watch: others are never removed.  Another rank may do the same at the same time."""
+    replace_text(folder / WATCH_MARKER, json.dumps(facts))
 
 
 def find_kept_runs(logdir: Path) -> list[KeptRun]:
@@ -46,7 +44,7 @@ def _list_runs(profiles: Path) -> Iterator[KeptRun]:
     with suppress(OSError):
         for folder in profiles.iterdir():
             with suppress(OSError):
-                at = (folder / MARKER).stat().st_mtime
+                at = (folder / WATCH_MARKER).stat().st_mtime
                 yield KeptRun(folder, sum(file.stat().st_size for file in folder.iterdir()), at)
 
 
@@ -118,9 +116,9 @@ def _remove(folder: Path) -> bool:
     """Removes a session: only its own files, no folders below it."""
     try:
         for file in folder.iterdir():
-            if file.name != MARKER:
+            if file.name != WATCH_MARKER:
                 file.unlink()
-        (folder / MARKER).unlink(missing_ok=True)
+        (folder / WATCH_MARKER).unlink(missing_ok=True)
         folder.rmdir()
     except OSError:
         return False

@@ -678,6 +678,18 @@ def test_what_a_process_waits_for_cores_that_it_shares_is_no_extra_work(
     assert ("straggler" in [item.kind for item in advise(context_of(slow, other)).items]) is is_late
 
 
+def test_a_small_part_of_what_a_late_rank_does_more_is_not_what_makes_it_late() -> None:
+    """It is silent for six of ten milliseconds more than the other, and computes for one more."""
+    marks = "".join(f"M{step}--------" for step in range(4))
+    slow = draw(f"host main | {marks}\nhost main | {'u-      G-' * 4}", SORTS, host="a")
+    fast = draw(f"host main | {marks}\nhost main | {'uG--------' * 4}", SORTS, host="b")
+
+    first = advise(context_of(slow, fast)).items[0]
+
+    assert (first.kind, first.culprit) == ("straggler", None)
+    assert first.actions[-1].startswith("to see the line, record ")
+
+
 @pytest.mark.parametrize(
     ("one", "other", "kind"),
     [

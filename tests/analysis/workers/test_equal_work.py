@@ -207,6 +207,17 @@ def test_a_wait_that_one_step_does_not_show_hides_no_rank_that_is_late():
     assert found.then_ps == pytest.approx(4 * MS, rel=0.1)
 
 
+def test_a_step_in_which_a_collective_was_not_recorded_says_nothing_of_equal_work():
+    """In the second step `b` waits and shows it not, in the third `a` has none that `b` could have waited for."""
+    marks = "".join(f"M{step}--------" for step in range(5))
+    late = f"host main | {marks}\nhost main | {'a      G--' * 2}a         {'a      G--' * 2}"
+    early = f"host main | {marks}\nhost main | aG--------a         {'aG--------' * 3}"
+    found = balance(ranks(a=late, b=early))
+    assert found is not None
+
+    assert (found.steps, found.slowest, found.now_ps, found.then_ps) == (3, "a", 10 * MS, 4 * MS)
+
+
 def test_equal_ranks_gain_nothing():
     found = balance(ranks(a=MIDDLE, b=MIDDLE, c=MIDDLE))
     assert found is not None

@@ -479,7 +479,7 @@ def fit_actions(device_type: str, actions: tuple[str, ...]) -> tuple[str, ...]:
 
 _MOST_OF = 0.5  # of a part's time: a culprit with less is only the largest part of it
 _LITTLE = 0.05  # of a part's time: such a culprit explains nothing
-_OF_PYTHON = ("input", "python", "checkpoint")  # causes that a line of the program explains, not an op
+_OF_PYTHON = ("input", "python", "checkpoint", "unknown")  # causes that a line of the program explains, not an op
 
 
 def name_culprit(

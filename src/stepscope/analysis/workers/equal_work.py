@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Schedule, schedule_of
+from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, RankModel, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
 from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED, WEIGHTS
 from stepscope.model.arrays import F64, I64, Mask, distinct
@@ -29,6 +29,7 @@ from stepscope.vocabulary.collectives import PIPELINE_OPERATION
 
 MOSTLY = 0.5  # more than half: the study's limit for what explains a slow job
 _FEWEST_STEPS = 3  # in common: of so few none is left out, as two say little
+_FEWEST_MET = 2  # steps in which all ranks met: one alone may be any, and a hidden wait in the others is surely false
 # Of the usual step: recorded pairs of ranks begin their other steps up to 0.03 of it apart, and the first 0.9 where a
 # busy machine lets one begin to record late.
 _APART = 0.1
@@ -70,7 +71,7 @@ class Job:
     def __init__(self, graph: JointGraph, layout: Layout) -> None:
         self.graph, self.layout = graph, layout
         self.schedule: Schedule = schedule_of(graph)
-        self.places = self._leave_out_uneven_start(common_steps(graph))
+        self.places = self._leave_out_unmet(self._leave_out_uneven_start(common_steps(graph)))
         self.rows = _rows_of(graph, self.schedule, self.places)
 
     @cached_property
@@ -87,6 +88,18 @@ class Job:
         apart = np.nanmax(starts, axis=0) - np.nanmin(starts, axis=0)
         usual = np.median(np.nanmax(ends, axis=0) - np.nanmax(starts, axis=0))
         return places[:, 1:] if apart[0] - apart[1:].max() > _APART * usual else places
+
+    def _leave_out_unmet(self, places: I64) -> I64:
+        """The common steps without those in which one rank has fewer collectives than it usually has and a rank of the
+        same stage has not: not all were recorded (of the threads of gloo PyTorch's profiler misses one now and then),
+        and the wait in one that was not looks like work."""
+        count = np.array([_count_meetings(rank, own) for rank, own in zip(self.graph.ranks, places, strict=True)])
+        lacks = (count >= 0) & (count < np.median(count, axis=1, keepdims=True))
+        unmet = np.zeros(places.shape[1], np.bool_)
+        for stage in distinct(self.layout.stage).tolist():
+            mates = lacks[self.layout.stage == stage]
+            unmet |= mates.any(axis=0) & ~mates.all(axis=0)
+        return places[:, ~unmet] if np.count_nonzero(~unmet) >= _FEWEST_MET else places
 
     @cached_property
     def now_ps(self) -> I64:
@@ -212,6 +225,14 @@ def common_steps(graph: JointGraph) -> I64:
     most = max(count.values(), default=0)
     common = sorted(key for key, times in count.items() if times == most and times > 1)
     return np.array([[mine.get(key, -1) for key in common] for mine in places], np.int64).reshape(len(places), -1)
+
+
+def _count_meetings(rank: RankModel, places: I64) -> I64:
+    """How many collectives, sends and receives a rank has in each of its steps: int64 of shape (steps,), -1 where it
+    lacks a step."""
+    steps = np.array(rank.collectives.step, np.int64)[rank.graph.place]
+    counts = (steps[:, None] == rank.graph.steps[places]).sum(axis=0)
+    return np.where(places >= 0, counts, -1)
 
 
 def _ratio(steps: I64, best: I64) -> float:

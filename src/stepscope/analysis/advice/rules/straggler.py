@@ -15,7 +15,7 @@ from stepscope.analysis.advice.rule import Finding, Gain, Rule
 from stepscope.analysis.facts.host_facts import HostFacts
 from stepscope.analysis.workers.answer import JobAnswer, list_names
 from stepscope.analysis.workers.balance import Balanced, equal_work_of
-from stepscope.analysis.workers.equal_work import MORE_OPS
+from stepscope.analysis.workers.equal_work import MORE_OPS, MOSTLY
 from stepscope.analysis.workers.stragglers import Straggling, share_cores
 from stepscope.errors import counted
 from stepscope.model.arrays import F64, median
@@ -132,9 +132,10 @@ def _mean_by_cause(host: HostFacts) -> F64:
 
 
 def _causes_of_lag(more_ms: F64) -> tuple[str, ...]:
-    """The causes in the account of the slow worker, the one that it spends most time on beyond the others first."""
-    order = [Cause(at) for at in np.argsort(-more_ms, kind="stable").tolist()]
-    return tuple(cause.name.lower() for cause in order if cause != Cause.COMMUNICATION)
+    """The causes in the account of the slow worker on which it spends most time beyond the others, the first of them
+    first: what is a small part of the lag does not explain it."""
+    order = [Cause(at) for at in np.argsort(-more_ms, kind="stable").tolist() if at != Cause.COMMUNICATION]
+    return tuple(cause.name.lower() for cause in order if more_ms[cause] >= MOSTLY * more_ms[order[0]])
 
 
 def _waits_for_cores_percent(hosts: Sequence[HostFacts]) -> float:

@@ -21,6 +21,9 @@ from typing import Any
 
 import pytest
 
+from stepscope.analysis.steps.find_steps import steps_of
+from stepscope.model import HostTrace
+
 TIMEOUT_S = 600  # of a machine that does other things as well
 
 Row = dict[str, Any]
@@ -180,6 +183,14 @@ def pod_viewer(paths: Sequence[Path]) -> dict[str, Any]:
     """XProf's pod viewer as it is: camelCase JSON."""
     answer: dict[str, Any] = _run("pod_viewer", paths)
     return answer
+
+
+def marked_ms(trace: HostTrace) -> dict[str, float]:
+    """How long the mark of each step lasts.  That is XProf's step time on a host without devices; Stepscope's goes on
+    to the next mark, as what the loop does between them is part of its time."""
+    steps = steps_of(trace)
+    lengths = (steps.end_ps - steps.start_ps).tolist()
+    return {name: ps / 1e9 for name, ps in zip(steps.name, lengths, strict=True)}
 
 
 def _run(tool: str, paths: Sequence[Path], **options: str) -> Any:

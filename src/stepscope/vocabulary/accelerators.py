@@ -10,7 +10,7 @@ _BEFORE_AMPERE = Pattern(
 )
 # Compute capability 8.9 and up multiply in FP8, as do AMD's devices from MI300 on.
 _BEFORE_FP8 = Pattern(
-    r"(?i).*(?:\b(?:A[38]00|A100|A800|A10G?|A16|A2|A30|A40|RTX (?:A\d000|30\d\d)|MI[12]\d\d)\b"
+    r"(?i).*(?:\b(?:A[38]00|A100|A800|A10G?|A16|A2|A30|A40|RTX (?:A\d000|30\d\d)|MI[12]\d\dX?)\b"
     r"|compute capability 8\.[0-7]|gfx90)"
 )
 _OF_AMD = Pattern(r"(?i).*(?:\bAMD\b|Radeon|Instinct|\bMI\d{2,3}X?\b|\bgfx\d)")

@@ -8,9 +8,11 @@ from math import inf
 import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
+from stepscope.analysis.trace.device_facts import DeviceFacts, facts_of_plane
 from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
 from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
+from stepscope.analysis.trace.peaks import peaks_of
 from stepscope.analysis.trace.remedies import (
     ALLOCATIONS,
     CAPTURE_PLANE,
@@ -21,6 +23,7 @@ from stepscope.analysis.trace.remedies import (
     recorder_of,
     remedy,
 )
+from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
@@ -134,20 +137,33 @@ def _device_types(trace: HostTrace, planes: Sequence[int]) -> str:
 
 
 def _device_type(trace: HostTrace, plane: int) -> str:
-    facts = trace.stats_of_plane(plane)
-    stated = facts.get("device_type_string") or facts.get("device_type") or facts.get("gpu_device_name")
-    if isinstance(stated, str) and stated:
-        return stated
+    """The name that the trace gives to a device, else that of the model with such cores, else its architecture."""
+    facts, stated = facts_of_plane(trace, plane), trace.stats_of_plane(plane)
+    named = stated.get("device_type_string") or stated.get("device_type") or stated.get("gpu_device_name")
+    if isinstance(named, str) and named:
+        return named
     if trace.planes.kind[plane] == PlaneKind.TPU:
         return "TPU"
-    major, minor = facts.get("compute_cap_major"), facts.get("compute_cap_minor")
-    if not isinstance(major, int) or not isinstance(minor, int):
+    if not facts.capability:
         return "GPU"
-    vendor = str(facts.get("device_vendor", "")).lower()
-    if vendor == "amd":
-        return f"AMD GPU (gfx{major}{minor}x)"
-    name = next((name for capability, name in reversed(_NVIDIA) if (major, minor) >= capability), "")
-    return f"NVIDIA GPU ({name}, compute capability {major}.{minor})"
+    return _model(facts) or _architecture(facts)
+
+
+def _model(facts: DeviceFacts) -> str:
+    """What the table of devices calls a device, as the roofline does; empty where neither it nor a file names it."""
+    try:
+        peaks = peaks_of(facts)
+    except UsageError:  # a user's table that cannot be read: whoever asks for peaks says so
+        return ""
+    return peaks.name if peaks and peaks.name != facts.kind else ""
+
+
+def _architecture(facts: DeviceFacts) -> str:
+    if facts.vendor.lower() == "amd":
+        return f"AMD GPU (gfx{facts.capability.replace('.', '')}x)"
+    version = tuple(int(part) for part in facts.capability.split("."))
+    name = next((name for capability, name in reversed(_NVIDIA) if version >= capability), "")
+    return f"NVIDIA GPU ({name}, compute capability {facts.capability})"
 
 
 def list_missing(trace: HostTrace, steps_source: str) -> list[Missing]:

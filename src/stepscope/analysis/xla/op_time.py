@@ -19,9 +19,9 @@ from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.texts import find_texts
 from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import is_thread_event
+from stepscope.analysis.trace.device_facts import is_copy
 from stepscope.analysis.trace.grouping import forest, self_times
 from stepscope.analysis.trace.op_work import device_work
-from stepscope.analysis.xla.device_facts import is_copy
 from stepscope.model import EventKind, HostTrace, LineKind, stat_names
 from stepscope.model.arrays import I64, U8, Groups, Mask, distinct, number_pairs, offsets_of, run_rows
 from stepscope.records import dataclass

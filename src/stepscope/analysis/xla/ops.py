@@ -13,12 +13,12 @@ import numpy as np
 from stepscope.analysis.hlo.module import FUSION_KINDS, Module
 from stepscope.analysis.hlo.programs import Programs, programs_of
 from stepscope.analysis.hlo.sources import InstructionSource
+from stepscope.analysis.trace.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.trace.kernel_facts import stated_bytes
 from stepscope.analysis.trace.op_work import device_idle
 from stepscope.analysis.trace.origin import Origin, origin_of
 from stepscope.analysis.xla.compiled import HostCompilation, compiled_programs
 from stepscope.analysis.xla.costs import first_operands, program_costs
-from stepscope.analysis.xla.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.xla.op_time import OpTime, find_instruction_rows, op_runs, op_time
 from stepscope.analysis.xla.step_time import StepTime, op_share_in_steps, step_time
 from stepscope.analysis.xla.text import instruction_text

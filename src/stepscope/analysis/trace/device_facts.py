@@ -47,7 +47,7 @@ def device_facts(trace: HostTrace, rows: I64) -> list[DeviceFacts]:
     found: dict[DeviceFacts, int] = {}
     for plane in trace.device_planes():
         if plane in used:
-            facts = _facts(trace, plane)
+            facts = facts_of_plane(trace, plane)
             found[facts] = found.get(facts, 0) + 1
     if used and not found:
         return [DeviceFacts("CPU", "CPU", "", "", None, None, None, 1)]
@@ -60,7 +60,8 @@ def is_copy(trace: HostTrace, rows: I64) -> Mask:
     return copies
 
 
-def _facts(trace: HostTrace, plane: int) -> DeviceFacts:
+def facts_of_plane(trace: HostTrace, plane: int) -> DeviceFacts:
+    """What a trace says of one device."""
     stats = trace.stats_of_plane(plane)
 
     def text(*names: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -112,8 +113,17 @@ def test_a_wait_while_the_device_works_is_no_wait_for_an_idle_one():
     assert found.findings == (
         "the host waits for a device for 74.1 % of each step",
         "it waits 2 times (1.0 per step), 20.00 ms in total",
-        "a device works nearly all that time: 0.0 % of the median step is a wait for an idle one",
+        "a device works nearly all that time: nothing of the median step is a wait for an idle one",
         "a value is read from a tensor once (0.5 per step), which waits for no device",
+    )
+
+
+def test_a_wait_in_which_no_device_shows_any_work_is_not_said_to_be_covered_by_it():
+    part = syncs.partial(draw("host main | M0-----------\nhost main | X S---------\ngpu0 s7   |  k--", SORTS))
+
+    assert (
+        syncs.merge([replace(part, sync_ps=0)]).findings[2]
+        == "for 80.0 % of that time no work of a device was recorded"
     )
 
 

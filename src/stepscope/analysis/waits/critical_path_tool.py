@@ -66,7 +66,12 @@ ROW_FIELDS: tuple[Field, ...] = (
     Field("count", "count", "how often it is on the path of the median step", "int"),
     Field("ms", "ms", "its time on that path"),
     Field("percent", "percent", "time on the path as a share of the step"),
-    Field("delay_ms", "ms", "time on the path right before it in which it had not started; not a part of `ms`"),
+    Field(
+        "delay_ms",
+        "ms",
+        "time on the path right before it in which it had not started; not a part of `ms`",
+        label="Starts late by",
+    ),
 )
 STEP_FIELDS: tuple[Field, ...] = (
     Field("step", "number", "the step's number", "int", role=Role.STEP),

@@ -16,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import IntFlag
+from functools import reduce
 from typing import ClassVar
 
 import numpy as np
 
 from stepscope.analysis.account.account import account_without_culprits
+from stepscope.analysis.account.devices import busy_by_device
 from stepscope.analysis.steps.find_steps import steps_of
 from stepscope.analysis.steps.verdict import LEAST_PERCENT
 from stepscope.analysis.trace.attribution import event_name_rows
@@ -30,6 +32,7 @@ from stepscope.analysis.trace.columns import events_of_kind, is_any_kind
 from stepscope.analysis.trace.grouping import OPS, enclosing_events, is_device_work
 from stepscope.analysis.trace.origin import Origin, header, origin_of, session_recorder
 from stepscope.analysis.trace.remedies import CALL_SITES, HOST_ACTIVITY, remedy
+from stepscope.analysis.trace.spans import spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I32, I64, Groups
 from stepscope.records import dataclass
@@ -88,6 +91,8 @@ READ_FIELDS: tuple[Field, ...] = (
 )
 _NO_READS = "no op that reads a value was recorded"
 _SELDOM = 0.05  # times per step
+_LEAST_SAID = 0.05  # percent: less is written 0.0
+_MOST_SILENT = 20.0  # percent of the calls' time without work: calls return some time after it, and copies have gaps
 
 
 def _empty(recorder: str) -> str:
@@ -114,7 +119,8 @@ READS = Relation(
 class SyncsOfHost:
     """The part of one host, with its `steps`, their time, that in which any call waits, and whether any device works.
 
-    `sync_ps` is the time that the median step is in such calls for longer than devices work, of `median_ps`.
+    `sync_ps` is the time that the median step is in such calls for longer than devices work, of `median_ps`;
+    `silent_ps` the part of the calls' own time, `called_ps`, in which no work of a device was recorded.
     """
 
     origin: Origin
@@ -125,6 +131,8 @@ class SyncsOfHost:
     waits_ps: int
     sync_ps: int
     median_ps: int
+    called_ps: int
+    silent_ps: int
     has_device: bool
 
 
@@ -163,7 +171,7 @@ def partial(trace: HostTrace) -> SyncsOfHost:
     return SyncsOfHost(
         origin_of(trace), _count_calls(trace, waits), _count_reads(trace, waits),
         len(steps.number) if whole else 0, whole, int(waiting.sum()),
-        *_sync_in_median(trace, bool(len(waits))), bool(is_device_work(trace).any()),
+        *_sync_in_median(trace, bool(len(waits))), *_without_work(trace, waits), bool(is_device_work(trace).any()),
     )  # fmt: skip
 
 
@@ -173,6 +181,12 @@ def _sync_in_median(trace: HostTrace, waits: bool) -> tuple[int, int]:
     if account is None:
         return 0, 0
     return sum(row.ps for row in account.rows if waits and row.cause == "sync"), account.step_ps
+
+
+def _without_work(trace: HostTrace, waits: I64) -> tuple[int, int]:
+    """How long any of some calls lasts, and how much of that no device works."""
+    called, busy = spans_of(trace, waits), [*busy_by_device(trace).values()]
+    return called.total, reduce(lambda left, each: left - each, busy, called).total
 
 
 def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:
@@ -283,7 +297,12 @@ def _describe_account(partials: Sequence[SyncsOfHost], by_calls: float | None) -
         )
         yield f"for {share:.1f} % of the {where} it waits for an idle device{inferred}"
     elif share is not None and (by_calls or 0) >= LEAST_PERCENT and part.has_device:
-        yield f"a device works nearly all that time: {share:.1f} % of the {where} is a wait for an idle one"
+        silent = percent(part.silent_ps, part.called_ps) or 0.0
+        idle = f"{share:.1f} %" if share >= _LEAST_SAID else "nothing"
+        if silent <= _MOST_SILENT:
+            yield f"a device works nearly all that time: {idle} of the {where} is a wait for an idle one"
+        else:
+            yield f"for {silent:.1f} % of that time no work of a device was recorded"
 
 
 def _findings(calls: Merged, steps: int, share: float | None) -> list[str]:

@@ -8,7 +8,7 @@
  *     type != copy  name ~ Conv
  */
 import type { Cell, Field } from "./api";
-import { columnUnit } from "./format";
+import { type ColumnValues, unitsOf } from "./format";
 
 export type Operator = ">" | "<" | ">=" | "<=" | "=" | "!=" | "~";
 
@@ -52,8 +52,6 @@ function match(pattern: RegExp, text: string, at: number): RegExpExecArray | nul
   return pattern.exec(text);
 }
 
-export type ColumnValues = Readonly<Record<string, readonly Cell[]>>;
-
 export type Filter =
   | { readonly ok: true; readonly keeps: (row: number) => boolean }
   | { readonly ok: false; readonly error: string };
@@ -70,7 +68,7 @@ export function compileFilter(text: string, fields: readonly Field[], columns: C
     if (typeof field === "string") return { ok: false, error: field };
     const values = columns[field.name] ?? [];
     // A name says its unit; by its head a column is meant as it is shown.
-    const size = field.name === term.column.toLowerCase() ? 1 : columnUnit(field, values).size;
+    const size = field.name === term.column.toLowerCase() ? 1 : (unitsOf(fields, columns).get(field.name)?.size ?? 1);
     const test = conditionTest(term.operator, term.value, field, values, size);
     if (typeof test === "string") return { ok: false, error: test };
     tests.push(test);

@@ -133,30 +133,72 @@ export function exact(value: Cell | undefined, unit: string): string {
   return label ? `${value} ${label}` : String(value);
 }
 
-/** At most so many digits before the point in a column of times. */
-const WIDEST = 1e4;
+/** Units that a column may be shown in, the smallest first. */
+const LADDERS = [TIMES, ["GFLOP/s", "TFLOP/s"]];
+const ladderOf = ({ unit, kind, role }: Field) =>
+  kind === "float" && role !== "instant" ? LADDERS.find((each) => each.includes(unit)) : undefined;
 
-/** The unit in which a column of times is shown, by its largest, and how many of its own units that is. */
-export function columnUnit(field: Field, values: readonly Cell[]): { readonly unit: string; readonly size: number } {
-  let [at, size] = [TIMES.indexOf(field.unit), 1];
-  if (at < 0 || field.role === "instant") return { unit: field.unit, size };
-  let most = largestOf(values);
-  for (; most >= WIDEST && at < TIMES.length - 1; most /= 1e3) [at, size] = [at + 1, size * 1e3];
-  for (; most > 0 && most < 0.1 && at > 0; most *= 1e3) [at, size] = [at - 1, size / 1e3];
-  return { unit: TIMES[at] as string, size };
+/** At most so many digits before the point, and so little is a number of two digits with the most decimals. */
+const [WIDEST, LEAST] = [1e4, 0.01];
+/** Of a table's numbers: a unit in which more of them are smaller than that would hide them. */
+const FEW = 0.25;
+
+/** The unit in which a column is shown, and how many of its own units that is. */
+export interface Shown {
+  readonly unit: string;
+  readonly size: number;
 }
 
-function largestOf(values: readonly Cell[]): number {
-  return values.reduce<number>(
-    (most, value) => (typeof value === "number" ? Math.max(most, Math.abs(value)) : most),
-    0,
-  );
+export type ColumnValues = Readonly<Record<string, readonly Cell[]>>;
+
+const ownUnit = ({ unit }: Field): Shown => ({ unit, size: 1 });
+const unitsOfTables = new WeakMap<ColumnValues, ReadonlyMap<string, Shown>>();
+
+/**
+ * The unit of each column: times have that of the longest of the table, as do rates, so that columns can be compared.
+ * Where that leaves too many numbers too small to read, a column that does not reach one of the unit has its own.
+ */
+export function unitsOf(fields: readonly Field[], columns: ColumnValues): ReadonlyMap<string, Shown> {
+  const known = unitsOfTables.get(columns);
+  if (known) return known;
+  const found = new Map(fields.map((field) => [field.name, columnUnit(field, columns[field.name] ?? [])]));
+  for (const ladder of LADDERS) {
+    const alike = fields.filter((field) => ladderOf(field) === ladder);
+    const at = Math.max(...alike.map(({ name }) => ladder.indexOf((found.get(name) as Shown).unit)));
+    const inOne = alike.map((field) => ({ field, size: 1e3 ** (at - ladder.indexOf(field.unit)) }));
+    const sizes = inOne.flatMap(({ field, size }) => sizesOf(columns[field.name] ?? [], size));
+    for (const { field, size } of inOne)
+      if (!areHidden(sizes) || sizesOf(columns[field.name] ?? [], size).some((each) => each >= 1))
+        found.set(field.name, { unit: ladder[at] as string, size });
+  }
+  unitsOfTables.set(columns, found);
+  return found;
+}
+
+const areHidden = (sizes: readonly number[]) => sizes.filter((each) => each < LEAST).length > FEW * sizes.length;
+
+/** The unit of a column by its largest number. */
+export function columnUnit(field: Field, values: readonly Cell[]): Shown {
+  const ladder = ladderOf(field);
+  if (!ladder) return ownUnit(field);
+  let [at, size] = [ladder.indexOf(field.unit), 1];
+  const sizes = sizesOf(values, 1);
+  let most = sizes.reduce((largest, each) => Math.max(largest, each), 0);
+  const isWide = () => most >= WIDEST || (most >= 1e3 && !areHidden(sizes.map((each) => each / size / 1e3)));
+  for (; at < ladder.length - 1 && isWide(); most /= 1e3) [at, size] = [at + 1, size * 1e3];
+  for (; most > 0 && most < 0.1 && at > 0; most *= 1e3) [at, size] = [at - 1, size / 1e3];
+  return { unit: ladder[at] as string, size };
+}
+
+/** How large the numbers of a column are that are not 0. */
+function sizesOf(values: readonly Cell[], size: number): number[] {
+  return values.flatMap((value) => (typeof value === "number" && value ? [Math.abs(value) / size] : []));
 }
 
 /** So many decimals that not half of the numbers are `<0.1`; three at most, which are microseconds of milliseconds. */
 function decimalsOf(values: readonly Cell[], size: number): number {
-  const sizes = values.flatMap((value) => (typeof value === "number" && value ? [Math.abs(value) / size] : []));
-  const middle = sizes.sort((a, b) => a - b)[Math.floor(sizes.length / 2)] ?? 1;
+  const sizes = sizesOf(values, size).sort((a, b) => a - b);
+  const middle = sizes[Math.floor((sizes.length - 1) / 2)] ?? 1;
   return Math.max(decimalsFor(sizes.at(-1) ?? 0), Math.min(3, Math.ceil(-Math.log10(middle))));
 }
 
@@ -164,14 +206,23 @@ function decimalsOf(values: readonly Cell[], size: number): number {
 const OF_MANY_UNITS = new Set(["", "by unit"]);
 
 /** The format of a column: the same decimals for all of its numbers, so that the points are aligned. */
-export function columnFormat(field: Field, values: readonly Cell[]): (value: Cell | undefined) => string {
+export function columnFormat(
+  field: Field,
+  values: readonly Cell[],
+  { size }: Shown = columnUnit(field, values),
+): (value: Cell | undefined) => string {
   if (field.kind !== "float" || field.unit.startsWith("bytes") || OF_MANY_UNITS.has(field.unit))
     return (value) => cellText(value, field.unit);
-  const { size } = columnUnit(field, values);
   const fractional = size !== 1 || values.some((value) => typeof value === "number" && !Number.isInteger(value));
   // Neighbours on the time axis differ by little, however far from the start they are.
   const digits =
-    field.unit === "percent" ? 1 : field.role === "instant" ? 3 : fractional ? decimalsOf(values, size) : 0;
+    field.unit === "percent"
+      ? Math.max(1, Math.min(2, decimalsOf(values, 1)))
+      : field.role === "instant"
+        ? 3
+        : fractional
+          ? decimalsOf(values, size)
+          : 0;
   return (value) =>
     isKnown(value) && typeof value === "number" ? fixed(value / size, digits) : cellText(value, field.unit);
 }

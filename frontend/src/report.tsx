@@ -9,7 +9,7 @@ import "./design/page.css";
 import type { Config, SessionState, TableSection, ToolAnswer } from "./api";
 import { setCategoryRules } from "./design/colours";
 import { frameworkName } from "./frame/SessionPicker";
-import { shortKernel } from "./pages/shared/names";
+import { shortKernel } from "./names";
 import { Picture, type Pictures } from "./pages/shared/pictures";
 import type { OverviewReport } from "./pages/shared/reports";
 import { TableCard, ToolOfPage } from "./pages/shared/sections";

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Cell, Field } from "../src/api";
 import {
   bytes,
+  type ColumnValues,
   cellText,
   columnFormat,
   columnUnit,
@@ -12,6 +13,7 @@ import {
   percent,
   short,
   unitLabel,
+  unitsOf,
   visible,
   when,
   words,
@@ -93,9 +95,24 @@ describe("numbers", () => {
   it("shows a column of long times in a larger unit", () => {
     const values: Cell[] = [262_538, 40, null];
     expect(columnUnit(field("total_us", "us"), values)).toEqual({ unit: "ms", size: 1e3 });
-    expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["262.5", "<0.1", "–"]);
+    expect(values.map(columnFormat(field("total_us", "us"), values))).toEqual(["262.54", "0.04", "–"]);
     expect(columnUnit(field("max_us", "us"), [20_713, 95]).unit).toBe("ms"); // as the 21.2 ms beside it
     expect(columnUnit(field("start_ms", "ms", "float", "instant"), [1e6]).unit).toBe("ms");
+  });
+
+  it("shows the times of a table in one unit, unless that hides many of them", () => {
+    const [total, mean] = [field("total_us", "us"), field("avg_us", "us")];
+    const unitOf = (columns: ColumnValues) => [...unitsOf([total, mean], columns).values()].map(({ unit }) => unit);
+    expect(unitOf({ total_us: [358_820, 27], avg_us: [4485, 13] })).toEqual(["ms", "ms"]);
+    expect(unitOf({ total_us: [358_820, 9000], avg_us: [8, 5] })).toEqual(["ms", "us"]);
+    expect(unitOf({ total_us: [358_820, 20], avg_us: [1200, 5] })).toEqual(["ms", "ms"]);
+    expect(unitOf({ total_us: [8087], avg_us: [1617] })).toEqual(["ms", "ms"]); // `8.09 ms` above the table
+    expect(unitsOf([field("rate", "GFLOP/s")], { rate: [453_183, 800] }).get("rate")?.unit).toBe("TFLOP/s");
+  });
+
+  it("has two decimals for shares most of which are small", () => {
+    const values: Cell[] = [88, 0.04, 0.03];
+    expect(values.map(columnFormat(field("share", "percent"), values))).toEqual(["88.00", "0.04", "0.03"]);
   });
 
   it("has decimals for the most of a column, not for its largest number alone", () => {
@@ -176,7 +193,11 @@ describe("terms", () => {
       ...["Device compute", "Kernel gap", "Host wait", "Collectives"],
     ]);
     expect(termsOf(field("category", "text", "str", "type"))).toBeNull();
-    expect(termsOf(field("name", "text", "str", "name"))).toBeNull();
+    const nameOf = termsOf(field("name", "text", "str", "name")) ?? String;
+    expect(["a/b/MatMul", "/lib/sglang/ids.py(30): resolve"].map(nameOf)).toEqual([
+      "a/b/MatMul",
+      "sglang/ids.py:30 resolve",
+    ]);
   });
 });
 

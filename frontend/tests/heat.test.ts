@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sharesSentence, tellApart } from "../src/names";
 import {
   heatRange,
   heatTable,
@@ -8,7 +9,6 @@ import {
   slowdownsOfRanks,
   waitsTable,
 } from "../src/pages/ranks/heat";
-import { sharesSentence, tellApart } from "../src/pages/shared/names";
 
 describe("the heat map of steps and ranks", () => {
   const columns = {

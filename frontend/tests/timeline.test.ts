@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { kindsOf } from "../src/charts/Flame";
 import { evidenceOf, fromAddress, toAddress } from "../src/timeline/address";
 import { collapsedAtFirst, itemAt, layoutOf, ROW } from "../src/timeline/layout";
 import { brief, cut } from "../src/timeline/names";
@@ -244,10 +245,12 @@ describe("names", () => {
     expect([cut("elementwise", 8), cut("elementwise", 3)]).toEqual(["element…", ""]));
   it.each([
     ["Owlv2Attention_6", 16, "Owlv2Attention_6"],
-    ["Owlv2Attention_6", 11, "Attention_6"],
+    ["Owlv2Attention_6", 12, "…Attention_6"],
+    ["Owlv2Attention_6", 11, "Attentio…_6"],
     ["Owlv2Attention_16", 7, "Att…_16"],
     ["Owlv2Attention_16", 4, ""],
-  ])("of modules keep the last word and the number: %s in %s letters", (name, most, short) =>
+    ["ProfilerStep#5", 8, "…Step#5"],
+  ])("keep the last word and the number of a module or step: %s in %s letters", (name, most, short) =>
     expect(cut(brief(`nn.Module: ${name}`), most)).toBe(short),
   );
 });
@@ -354,6 +357,19 @@ describe("a call tree", () => {
     ]);
     expect(all[0]?.width).toBeCloseTo(100 / 150);
     expect(flameOf(calls, 1)[0]).toMatchObject({ left: 0, width: 1 });
+  });
+
+  it("says above a level what its modules are called that have no room for it", () => {
+    const block = (id: number, name: string, level: number, left: number, width: number) => ({
+      ...{ node: { id, name, parent: -1, events: 1, total: 1, self: 1, children: [] }, level, left, width },
+    });
+    const layers = [0, 1, 2].map((at) => block(at + 1, `OwlDecoderLayer_${at}`, 1, at / 10, 0.1));
+    const blocks = [block(0, "Owl_0", 0, 0, 1), ...layers, block(4, "Norm_0", 1, 0.9, 0.01)];
+    const kinds = (letters: number) => [...kindsOf(blocks, (width) => width * letters)];
+    expect(kinds(60)).toEqual([
+      [1, { left: 0, names: [expect.objectContaining({ name: "OwlDecoderLayer", count: 3 })] }],
+    ]);
+    expect(kinds(100)).toEqual([]); // `…Layer_0` has room
   });
   it("of a million events is drawn at once", () => {
     const n = 3000;

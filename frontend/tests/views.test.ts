@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { shapesText, shortKernel, shortPath } from "../src/names";
 import { evidenceLink } from "../src/pages/advice/evidence";
 import { isWithoutDevice } from "../src/pages/input/graph";
 import { longestOps } from "../src/pages/shared/examples";
 import { headline } from "../src/pages/shared/Findings";
-import { shapesText, shortKernel, shortPath } from "../src/pages/shared/names";
 import { tellingTypes } from "../src/pages/summary/topOps";
 import { parseHash } from "../src/router";
 

@@ -15,7 +15,7 @@ export function PopupBox({ title, lines, foot, x, y }: Popup & { x: number; y: n
     made.style.top = `${Math.max(8, Math.min(y + AWAY, window.innerHeight - tall - 8))}px`;
   }, [x, y, title]);
   return (
-    <div class="popup" ref={box}>
+    <div class="popup floats tip" ref={box}>
       <div class="popup-title">{title}</div>
       <div class="popup-lines">
         {lines.map((line) => (

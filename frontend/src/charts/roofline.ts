@@ -111,7 +111,7 @@ export function rooflineChart(points: readonly RoofPoint[], roofs: readonly Roof
   const lines = roofLines(roofs, bounds).map((line) => ({ ...line, ends: [line.from, line.to].map(logs) }));
   return {
     x: decadeAxis(bounds.x, "FLOP/byte"),
-    y: decadeAxis(bounds.y, "GFLOP/s"),
+    y: bounds.y[1] > MANY_GFLOPS ? decadeAxis(bounds.y, "TFLOP/s", 1e3) : decadeAxis(bounds.y, "GFLOP/s"),
     curves: lines.map(({ name, kind, ends }) => ({
       name,
       colour: kind === "memory" ? palette.muted : palette.text,
@@ -142,9 +142,12 @@ const isCloseBelow = (one?: readonly [number, number], other?: readonly [number,
 const logs = ([x, y]: readonly [number, number]): readonly [number, number] => [Math.log10(x), Math.log10(y)];
 const middle = (a = 0, b = 0) => (a + b) / 2;
 
+/** Above that a rate is said in TFLOP/s: the scale of every accelerator, of no processor. */
+const MANY_GFLOPS = 1e4;
+
 /** An axis of powers of ten, whose values are their logarithms. */
-function decadeAxis([least, most]: readonly [number, number], name: string): Axis {
-  return wholes([Math.log10(least), Math.log10(most)], (value) => power(10 ** value), name);
+function decadeAxis([least, most]: readonly [number, number], name: string, size = 1): Axis {
+  return wholes([Math.log10(least), Math.log10(most)], (value) => power(10 ** value / size), name);
 }
 
 const SMALLEST = 6;

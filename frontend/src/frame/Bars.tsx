@@ -9,7 +9,7 @@ export function Bars() {
   return (
     <section class="message-bars" aria-label="Messages">
       {info && (
-        <div class="message-bar row gap-m" role="status">
+        <div class="message-bar floats row gap-m" role="status">
           <span class="fills shrinks breaks">{titleOf(info)} was deleted. Its files stay.</span>
           <button type="button" class="button" onClick={() => void setDeleted(info.id, false)}>
             Undo

@@ -5,7 +5,7 @@ import { duration, percent, placesText } from "../format";
 import { captureOpen, helpOpen } from "../frame/dialogs";
 import { openSessionNamed } from "../frame/openSession";
 import { findInTimeline } from "../links";
-import { shortKernel, shortPath } from "../pages/shared/names";
+import { shortKernel, shortPath } from "../names";
 import { hasLogin, logOut } from "../people";
 import type { View } from "../questions";
 import { go, parseHash, route, setParams, toTool } from "../router";

@@ -3,7 +3,7 @@
 import { useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Cell, Field } from "../api";
 import { headOf } from "../filter";
-import { columnFormat, columnUnit, exact, isKnown, unitLabel } from "../format";
+import { columnFormat, exact, isKnown, type Shown, unitLabel, unitsOf } from "../format";
 import { route, setParams } from "../router";
 import { chosenPart } from "../session";
 import { termsOf } from "../terms";
@@ -209,16 +209,13 @@ function Grid(props: GridProps) {
   const [at, setAt] = useState(0);
   const label = useId();
   const all = props.fields;
+  const units = useMemo(() => unitsOf(data.fields, data.columns), [data]);
   const formats = useMemo(
     () =>
-      all.map((field) =>
-        formatOf(
-          field,
-          data.columns[field.name] ?? [],
-          props.texts?.[field.name] ?? termsOf(field),
-          field.role === "change",
-        ),
-      ),
+      all.map((field) => {
+        const text = props.texts?.[field.name] ?? termsOf(field);
+        return formatOf(field, data.columns[field.name] ?? [], units.get(field.name), text);
+      }),
     [data, all],
   );
   const marked = props.markOn ? all.findIndex((field) => field.name === props.markOn) : nameColumn(all);
@@ -327,7 +324,7 @@ function Grid(props: GridProps) {
               key={field.name}
               field={field}
               label={props.labels?.[field.name] ?? field.label}
-              unit={unitLabel(columnUnit(field, data.columns[field.name] ?? []).unit)}
+              unit={unitLabel(units.get(field.name)?.unit ?? "")}
               sort={sort}
               onSort={props.onSort}
             />
@@ -397,13 +394,14 @@ function withPlus(text: string): string {
 function formatOf(
   field: Field,
   values: readonly Cell[],
+  unit: Shown | undefined,
   text: ((text: string) => string) | null,
-  signed = false,
 ): (value: Cell) => string {
-  const plain = columnFormat(field, values);
-  const usual = signed
-    ? (value: Cell) => (typeof value === "number" && value > 0 ? withPlus(plain(value)) : plain(value))
-    : plain;
+  const plain = columnFormat(field, values, unit);
+  const usual =
+    field.role === "change"
+      ? (value: Cell) => (typeof value === "number" && value > 0 ? withPlus(plain(value)) : plain(value))
+      : plain;
   return text ? (value) => (typeof value === "string" ? text(value) : usual(value)) : usual;
 }
 

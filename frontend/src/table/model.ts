@@ -1,6 +1,7 @@
 /** A table as the page holds it: columns of values, and which rows are shown in which order. */
 import type { Cell, Field } from "../api";
-import { type ColumnValues, compileFilter } from "../filter";
+import { compileFilter } from "../filter";
+import type { ColumnValues } from "../format";
 import type { Role } from "../generated/reports";
 
 export interface TableData {

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Field } from "../api";
-import { Flame } from "../charts/Flame";
+import { Flame, Trail } from "../charts/Flame";
 import { CATEGORY_COLOUR, categoryOf, mix } from "../design/colours";
 import { palette } from "../design/theme";
 import { route, setParams } from "../router";
@@ -47,39 +47,45 @@ function hide(hidden: readonly string[], name: string): void {
 
 const DIRECTIONS = { down: "Callers first", inverted: "Own time first" };
 
-function Controls({ model, shown, children }: { model: Model; shown: Shown; children?: preact.ComponentChildren }) {
-  return (
-    <div class="wb-controls row wrap below-m minor">
-      <ParamChoice label="Direction" name="calls" value={shown.inverted ? "inverted" : "down"} options={DIRECTIONS} />
-      <span class="muted">{scopeText(model).replace(/^Matches of “.*” in/, "In")}</span>
-      {shown.hidden.map((name) => (
-        <button
-          key={name}
-          type="button"
-          class="badge cut inline-row gap-m muted minor"
-          title="Show it again"
-          onClick={() =>
-            setParams({ without: shown.hidden.filter((each) => each !== name).join(SEPARATOR) || null }, "push")
-          }
-        >
-          {`without ${name.slice(-32)}`} <Icon name="close" size={12} />
-        </button>
-      ))}
-      {children}
-    </div>
-  );
+interface ControlsProps {
+  model: Model;
+  shown: Shown;
+  /** The function that is looked at. */
+  chosen: string | undefined;
 }
 
-/** What can be done about a chosen function. */
-function OfFunction({ model, shown, name }: { model: Model; shown: Shown; name: string }) {
+function Controls({ model, shown, chosen }: ControlsProps) {
   return (
     <>
-      <button type="button" class="button quiet" onClick={() => hide(shown.hidden, name)}>
-        Hide this function
-      </button>
-      <button type="button" class="button quiet" onClick={() => void model.search(name.slice(0, 400), false)}>
-        Find its calls
-      </button>
+      <div class="wb-controls row wrap below-m minor">
+        <ParamChoice label="Direction" name="calls" value={shown.inverted ? "inverted" : "down"} options={DIRECTIONS} />
+        <span class="muted">{scopeText(model).replace(/^Matches of “.*” in/, "In")}</span>
+        {shown.hidden.map((name) => (
+          <button
+            key={name}
+            type="button"
+            class="badge cut inline-row gap-m muted minor"
+            title="Show it again"
+            onClick={() =>
+              setParams({ without: shown.hidden.filter((each) => each !== name).join(SEPARATOR) || null }, "push")
+            }
+          >
+            {`without ${name.slice(-32)}`} <Icon name="close" size={12} />
+          </button>
+        ))}
+        {chosen !== undefined && (
+          <>
+            <button type="button" class="button quiet" onClick={() => hide(shown.hidden, chosen)}>
+              Hide this function
+            </button>
+            <button type="button" class="button quiet" onClick={() => void model.search(chosen.slice(0, 400), false)}>
+              Find its calls
+            </button>
+          </>
+        )}
+      </div>
+      {shown.failed}
+      {!shown.calls && !shown.failed && <Loading what="Merging calls" />}
     </>
   );
 }
@@ -93,31 +99,11 @@ export function FlameTab({ model }: { model: Model }) {
   useEffect(() => setFocus(null), [calls]);
   const blocks = useMemo(() => (calls ? flameOf(calls, focus) : []), [calls, focus]);
   const path = calls && focus !== null ? pathOf(calls, focus) : [];
-  const focused = path.at(-1);
   return (
     <div class="wb-tab">
-      <Controls model={model} shown={shown}>
-        {focused && (
-          <>
-            <button type="button" class="button quiet" onClick={() => setFocus(null)}>
-              Show all
-            </button>
-            <OfFunction model={model} shown={shown} name={focused.name} />
-          </>
-        )}
-      </Controls>
-      {shown.failed}
-      {!calls && !shown.failed && <Loading what="Merging calls" />}
+      <Controls model={model} shown={shown} chosen={path.at(-1)?.name} />
       {calls && blocks.length === 0 && <p class="muted tl-wait">No nested events here.</p>}
-      {path.length > 1 && (
-        <p class="wb-path flex wrap minor">
-          {path.slice(0, -1).map((node) => (
-            <button key={node.id} type="button" onClick={() => setFocus(node.id)}>
-              {node.name.slice(-48)}
-            </button>
-          ))}
-        </p>
-      )}
+      {path.length > 0 && <Trail all="Show all" path={path} open={setFocus} />}
       <Flame
         label="Flame graph"
         blocks={blocks}
@@ -166,11 +152,7 @@ export function CallTreeTab({ model }: { model: Model }) {
   };
   return (
     <div class="wb-tab">
-      <Controls model={model} shown={shown}>
-        {chosen && <OfFunction model={model} shown={shown} name={chosen.name} />}
-      </Controls>
-      {shown.failed}
-      {!calls && !shown.failed && <Loading what="Merging calls" />}
+      <Controls model={model} shown={shown} chosen={chosen?.name} />
       {calls && (
         <Table
           id="calls"

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { Field } from "../api";
 import { percent, words } from "../format";
-import { shortKernel } from "../pages/shared/names";
+import { shortKernel } from "../names";
 import { linkTo } from "../router";
 import { fromRows, type TableData } from "../table/model";
 import { Table } from "../table/Table";

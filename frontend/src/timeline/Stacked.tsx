@@ -18,7 +18,7 @@ import { type Drawn, LateLines } from "./LateLines";
 import { type Item, isProjected, RIBBON, ROW } from "./layout";
 import { heightOf, Model } from "./model";
 import { Mouse } from "./mouse";
-import { paintItems, paintRegion, paintRun, paintSelected } from "./paint";
+import { paintChosen, paintItems, paintRegion } from "./paint";
 import { Legend } from "./Stage";
 import { Tip } from "./Tip";
 import { duration } from "./ticks";
@@ -380,8 +380,7 @@ function paintLane(canvas: HTMLCanvasElement, model: Model, items: readonly Item
     paintItems(ctx, scene, items, 0, model.height);
     const region = mouse?.band ?? model.region.peek();
     if (region) paintRegion(ctx, scene, region, model.height, true);
-    paintSelected(ctx, scene, items, 0);
-    paintRun(ctx, scene, items, 0);
+    paintChosen(ctx, scene, items, 0);
   });
   model.tiles.endFrame();
 }

@@ -82,7 +82,7 @@ function Nearest({ model }: { model: Model }) {
     model.show({ begin: at - half, end: at + half });
   };
   return (
-    <div class="tl-nearest row wrap gap-m minor" role="status">
+    <div class="tl-nearest floats row wrap gap-m minor" role="status">
       <span>Nothing ran here.</span>
       {near.before !== null && (
         <button type="button" class="button" onClick={() => go(near.before as number)}>

@@ -30,7 +30,7 @@ export function Tip({ model }: { model: Model }) {
   if (!hover) return null;
   if (run)
     return (
-      <div class="tl-tip" ref={box} role="status">
+      <div class="tl-tip floats tip" ref={box} role="status">
         <div class="tl-tip-name strong breaks">
           <span class="swatch" style={{ background: colourOfCause(run.cause, palette.value.surface) }} />{" "}
           {termText(run.cause)}
@@ -41,7 +41,7 @@ export function Tip({ model }: { model: Model }) {
   const lines = linesOf(model, hover, under(model));
   if (!lines) return null;
   return (
-    <div class="tl-tip" ref={box} role="status">
+    <div class="tl-tip floats tip" ref={box} role="status">
       <div class="tl-tip-name strong breaks">{lines.name}</div>
       {lines.value && <div class="">{lines.value}</div>}
       {lines.note && <div class="muted">{lines.note}</div>}

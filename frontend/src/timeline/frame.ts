@@ -6,14 +6,13 @@ import { type Canvases, Mouse } from "./mouse";
 import {
   OVERVIEW,
   paintArrows,
+  paintChosen,
   paintEvidence,
   paintItems,
   paintMarks,
   paintOverview,
   paintRegion,
   paintRuler,
-  paintRun,
-  paintSelected,
   paintStepLines,
   paintSteps,
   RULER,
@@ -55,20 +54,9 @@ export class Frame implements Canvases {
     scroll.addEventListener("scroll", () => this.scrolled(), { signal, passive: true });
     this.mouse.listen([overview, head, tracks], signal);
     const stopDrawing = effect(() => {
-      for (const each of [
-        model.span,
-        model.selected,
-        model.links,
-        model.region,
-        model.run,
-        model.marks,
-        model.found,
-        model.steps,
-        model.evidence,
-        theme,
-        palette,
-      ])
-        void each.value;
+      const { span, selected, links, region, run, marks, found, steps, evidence } = model;
+      const drawn = [span, selected, links, region, run, marks, found, steps, evidence, theme, palette];
+      for (const each of drawn) void each.value;
       this.redraw();
     });
     this.resize();
@@ -123,8 +111,7 @@ export class Frame implements Canvases {
       paintSteps(ctx, scene, RULER);
       ctx.translate(0, RULER + STEP_BAND);
       paintItems(ctx, scene, layout.pinnedItems, 0, layout.pinnedHeight);
-      paintSelected(ctx, scene, layout.pinnedItems, 0);
-      paintRun(ctx, scene, layout.pinnedItems, 0);
+      paintChosen(ctx, scene, layout.pinnedItems, 0);
     });
     paint(tracks, model.height, scene, (ctx) => this.drawTracks(ctx, scene));
     model.tiles.endFrame();
@@ -141,8 +128,7 @@ export class Frame implements Canvases {
     const region = this.mouse.band ?? model.region.peek();
     if (region) paintRegion(ctx, scene, region, model.height, true);
     paintArrows(ctx, scene, items, model.scrollTop, this.ownArrows());
-    paintSelected(ctx, scene, items, model.scrollTop);
-    paintRun(ctx, scene, items, model.scrollTop);
+    paintChosen(ctx, scene, items, model.scrollTop);
   }
 
   private scene(span: Span): Scene {

@@ -52,17 +52,7 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     for (const group of list) {
       if (choices.hidden.has(group.id)) continue;
       const collapsed = choices.collapsed.has(group.id);
-      add({
-        id: group.id,
-        height: heightOf(group),
-        depth,
-        group,
-        track: null,
-        collapsed,
-        pinned: false,
-        rows: 0,
-        row: ROW,
-      });
+      add(groupItem(group, depth, collapsed));
       if (collapsed) continue;
       for (const track of group.tracks)
         if (!choices.hidden.has(track.id)) add(trackItem(track, depth + 1, choices, devices));
@@ -76,31 +66,16 @@ export function layoutOf(groups: readonly GroupInfo[], choices: Choices): Layout
     const found = findTrack(groups, id);
     const group = found ? null : findGroup(groups, id);
     if (!found && !group) continue;
-    const item = found
-      ? { ...trackItem(found, 0, choices, devices), pinned: true }
-      : pinnedGroup(id, group as GroupInfo);
-    pinnedItems.push({ ...item, top: pinnedTop });
+    const item = found ? trackItem(found, 0, choices, devices) : groupItem(group as GroupInfo, 0, true);
+    pinnedItems.push({ ...item, pinned: true, top: pinnedTop });
     pinnedTop += item.height;
   }
   return { items, height: top, pinnedItems, pinnedHeight: pinnedTop };
 }
 
-function pinnedGroup(id: string, group: GroupInfo): Omit<Item, "top"> {
-  return {
-    id,
-    height: heightOf(group),
-    depth: 0,
-    group,
-    track: null,
-    collapsed: true,
-    pinned: true,
-    rows: 0,
-    row: ROW,
-  };
-}
-
-function heightOf(group: GroupInfo): number {
-  return group.ribbon ? RIBBON : GROUP;
+function groupItem(group: GroupInfo, depth: number, collapsed: boolean): Omit<Item, "top"> {
+  const height = group.ribbon ? RIBBON : GROUP;
+  return { id: group.id, height, depth, group, track: null, collapsed, pinned: false, rows: 0, row: ROW };
 }
 
 function deviceTracks(groups: readonly GroupInfo[]): ReadonlySet<string> {

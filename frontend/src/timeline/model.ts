@@ -349,11 +349,17 @@ export class Model {
     await this.select(null);
     const { signal: abort } = this.asking;
     this.run.value = run;
-    try {
-      const found = await this.source.stretch(run, abort);
-      if (abort.aborted) return;
+    await this.unlessAborted(abort, this.source.stretch(run, abort), (found) => {
       this.stretch.value = found;
       if (found) this.run.value = { ...run, begin: found.begin_ps, end: found.end_ps };
+    });
+  }
+
+  /** Takes an answer, or says why there is none, unless something else was asked meanwhile. */
+  private async unlessAborted<T>(abort: AbortSignal, asked: Promise<T>, take: (answer: T) => void): Promise<void> {
+    try {
+      const answer = await asked;
+      if (!abort.aborted) take(answer);
     } catch (error) {
       if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
     }
@@ -371,13 +377,11 @@ export class Model {
     });
     if (!region) return;
     await this.select(null);
-    try {
-      const tracks = region.tracks ?? this.shownTracks();
-      const answer = await this.source.selection(region.begin, region.end, tracks, this.sumBy.peek(), abort);
-      if (!abort.aborted) this.summary.value = answer;
-    } catch (error) {
-      if (!abort.aborted) this.problem.value = String(error instanceof Error ? error.message : error);
-    }
+    const tracks = region.tracks ?? this.shownTracks();
+    const asked = this.source.selection(region.begin, region.end, tracks, this.sumBy.peek(), abort);
+    await this.unlessAborted(abort, asked, (answer) => {
+      this.summary.value = answer;
+    });
   }
 
   sumUpBy(by: SumBy): void {

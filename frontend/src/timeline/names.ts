@@ -60,14 +60,14 @@ const SHORTEST = 5;
 
 /**
  * A name cut to a number of characters; empty if that leaves too little to mean anything.  Modules such as
- * `Owlv2Attention_6` begin alike: their last word and number tell them apart.
+ * `Owlv2Attention_6`, and steps, begin alike: their last words and number tell them apart, `…Attention_6`.
  */
 export function cut(name: string, most: number): string {
   if (name.length <= most) return name;
-  const number = /^[A-Z]\w*?(_\d+)$/.exec(name)?.[1] ?? "";
+  const number = /^[A-Z]\w*?([_#]\d+)$/.exec(name)?.[1] ?? "";
   if (most < (number ? number.length + 2 : SHORTEST)) return "";
   const words = number ? name.split(/(?=[A-Z][a-z])/) : [name];
-  while (words.length > 1 && words.join("").length > most) words.shift();
+  while (words.length > 1 && words.join("").length >= most) words.shift();
   const end = words.join("");
-  return end.length <= most ? end : `${end.slice(0, most - 1 - number.length)}…${number}`;
+  return end.length < most ? `…${end}` : `${end.slice(0, most - 1 - number.length)}…${number}`;
 }

@@ -38,7 +38,10 @@ function fitted(ctx: CanvasRenderingContext2D, name: string, room: number): stri
   if (widthOf(ctx, name) <= room) return name;
   const short = brief(name);
   const width = widthOf(ctx, short);
-  return width <= room ? short : cut(short, Math.floor((short.length * room) / width));
+  if (width <= room) return short;
+  const most = Math.floor((short.length * room) / width);
+  const text = cut(short, most);
+  return widthOf(ctx, text) <= room ? text : cut(short, most - 1);
 }
 
 // -- tracks ---------------------------------------------------------------------------------------------------------
@@ -200,15 +203,18 @@ function paintGroup(ctx: CanvasRenderingContext2D, scene: Scene, group: GroupInf
   ctx.fillStyle = scene.isDark ? "rgb(255 255 255 / 2.5%)" : "rgb(20 24 31 / 2.2%)";
   ctx.fillRect(0, y, scene.width, item.height);
   if (group.kind === "counters" || group.kind === "query") return;
-  if (group.ribbon) {
-    ctx.font = LABEL_FONT;
-    paintRibbon(ctx, scene, group.ribbon, y + 3, item.height - 7, true);
-    return;
-  }
+  ctx.font = LABEL_FONT;
+  if (group.ribbon && paintRibbon(ctx, scene, group.ribbon, y + 3, item.height - 7, true)) return;
   const pieces = scene.model.tiles.pieces(group.id, scene.span, scene.width);
   const peak = peakOf(scene.model, group, pieces);
   paintLoad(ctx, scene, pieces, peak, y + 4, item.height - 6, groupColour(group), item.collapsed ? 0.75 : 0.4);
+  if (!group.ribbon) return;
+  ctx.fillStyle = scene.palette.text;
+  ctx.fillText(COMES, 6, y + item.height / 2);
 }
+
+/** Until the account is there, a device's row shows how busy it is. */
+const COMES = "Working out what the step waits for …";
 
 /** The most lanes that were seen at work at once: the height of the chart. */
 function peakOf(model: Model, group: GroupInfo, pieces: readonly Piece[]): number {
@@ -389,38 +395,26 @@ function rowOf(items: readonly Item[], offset: number, line: number, lane: numbe
   return { y: item.top - offset + 2 + Math.min(lane, item.rows - 1) * item.row + (item.row - 2) / 2, tall: item.row };
 }
 
-/** The outline of the selected event. */
-export function paintSelected(
-  ctx: CanvasRenderingContext2D,
-  scene: Scene,
-  items: readonly Item[],
-  offset: number,
-): void {
-  const spot = scene.model.selected.peek();
-  if (!spot) return;
-  const row = rowOf(items, offset, spot.line, spot.lane);
-  if (row === null) return;
-  const { y, tall } = row;
-  const x0 = Math.max(-4, toX(scene.span, scene.width, spot.start_ps));
-  const x1 = Math.min(scene.width + 4, toX(scene.span, scene.width, spot.start_ps + spot.duration_ps));
-  const wide = Math.max(3, x1 - x0 - 1);
-  ctx.lineWidth = 2;
-  ctx.strokeStyle = scene.palette.surface;
-  ctx.strokeRect(x0 - 0.5, y - tall / 2 + 0.5, wide + 1, tall - 1);
-  ctx.strokeStyle = scene.isDark ? "#ffffff" : "#10141b";
-  ctx.strokeRect(x0, y - tall / 2 + 1, wide, tall - 2);
+/** The outlines of the selected event and of the chosen stretch of a ribbon. */
+export function paintChosen(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number): void {
+  const [spot, run] = [scene.model.selected.peek(), scene.model.run.peek()];
+  const row = spot && rowOf(items, offset, spot.line, spot.lane);
+  if (spot && row) {
+    const span = { begin: spot.start_ps, end: spot.start_ps + spot.duration_ps };
+    outline(ctx, scene, span, row.y - row.tall / 2 + 1, row.tall - 2);
+  }
+  const item = run && items.find((each) => each.group?.ribbon === run.ribbon);
+  if (run && item) outline(ctx, scene, run, item.top - offset + 2, item.height - 5);
 }
 
-/** The outline of the chosen stretch of a ribbon. */
-export function paintRun(ctx: CanvasRenderingContext2D, scene: Scene, items: readonly Item[], offset: number): void {
-  const run = scene.model.run.peek();
-  const item = run && items.find((each) => each.group?.ribbon === run.ribbon);
-  if (!run || !item) return;
-  const x0 = Math.max(-4, toX(scene.span, scene.width, run.begin));
-  const x1 = Math.min(scene.width + 4, toX(scene.span, scene.width, run.end));
+function outline(ctx: CanvasRenderingContext2D, scene: Scene, { begin, end }: Span, y: number, tall: number): void {
+  const x0 = Math.max(-4, toX(scene.span, scene.width, begin));
+  const wide = Math.max(3, Math.min(scene.width + 4, toX(scene.span, scene.width, end)) - x0 - 1);
   ctx.lineWidth = 2;
+  ctx.strokeStyle = scene.palette.surface;
+  ctx.strokeRect(x0 - 0.5, y - 0.5, wide + 1, tall + 1);
   ctx.strokeStyle = scene.isDark ? "#ffffff" : "#10141b";
-  ctx.strokeRect(x0, item.top - offset + 2, Math.max(3, x1 - x0), item.height - 5);
+  ctx.strokeRect(x0, y, wide, tall);
 }
 
 /** Arrows that begin and end in the same few pixels look like one, and many of them like a blot. */
@@ -544,10 +538,7 @@ export function paintOverview(
   const shown = overviewGroups(groups);
   const tall = (OVERVIEW - 14) / Math.max(1, shown.length);
   shown.forEach((group, at) => {
-    if (group.ribbon) {
-      paintRibbon(ctx, scene, group.ribbon, 3 + at * tall, tall - 2, false);
-      return;
-    }
+    if (group.ribbon && paintRibbon(ctx, scene, group.ribbon, 3 + at * tall, tall - 2, false)) return;
     const pieces = model.tiles.pieces(group.id, span, width);
     paintLoad(ctx, scene, pieces, peakOf(model, group, pieces), 3 + at * tall, tall - 2, groupColour(group), 0.8);
   });

@@ -64,6 +64,7 @@ function pictureOf(tile: Tile, causes: readonly string[], surface: string): Offs
   return image;
 }
 
+/** Whether there was anything to draw: the account behind it takes longer than all the rest. */
 export function paintRibbon(
   ctx: CanvasRenderingContext2D,
   scene: Scene,
@@ -71,7 +72,7 @@ export function paintRibbon(
   y: number,
   tall: number,
   hasLabels: boolean,
-): void {
+): boolean {
   const { model, span, width, palette } = scene;
   const pieces = model.tiles.pieces(ribbon, span, width);
   ctx.imageSmoothingEnabled = false;
@@ -83,6 +84,7 @@ export function paintRibbon(
     ctx.drawImage(picture, from, 0, (end - begin) / tile.cell, TALL, x0, y, x1 - x0, tall);
   }
   if (hasLabels) for (const run of longRuns(scene, pieces, ribbon)) paintLabel(ctx, scene, run, y + tall / 2);
+  return pieces.some(({ tile }) => tile.causes);
 }
 
 /** Stretches that are wide enough for a label, and of nearly one colour. */

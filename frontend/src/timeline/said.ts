@@ -1,5 +1,5 @@
 /** A selected event in a sentence. */
-import { shortPath } from "../pages/shared/names";
+import { shortPath } from "../names";
 import { brief } from "./names";
 import { duration } from "./ticks";
 import type { EventDetails, EventLinks, Spot } from "./wire";

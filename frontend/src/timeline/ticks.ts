@@ -1,4 +1,5 @@
 /** Ticks of the ruler, and times as text. */
+import { decimal } from "../format";
 import type { Span } from "./viewport";
 
 const PS = { ns: 1e3, µs: 1e6, ms: 1e9, s: 1e12 } as const;
@@ -45,14 +46,8 @@ function label(time: number, unit: Unit, digits: number): string {
   return `${grouped(time / PS[unit], Math.min(6, digits))} ${unit}`;
 }
 
-const formats = Array.from(
-  { length: 7 },
-  (_, digits) => new Intl.NumberFormat("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }),
-);
-
 function grouped(value: number, digits: number): string {
-  const text = (formats[digits] as Intl.NumberFormat).format(Object.is(value, -0) ? 0 : value);
-  return text.replace("-", "−");
+  return decimal(value + 0, digits).replace("-", "−"); // without the sign of -0
 }
 
 /** A duration with four digits: 12.34 µs, 1.070 ms. */

@@ -101,14 +101,11 @@ export class Tiles {
   /** What there is of a row in a window, left to right; what lacks is noted, to be asked for by `endFrame`. */
   pieces(id: string, span: Span, width: number): Piece[] {
     if (isOwn(id)) return this.ownPieces(id);
-    const level = levelFor(span, width);
-    const size = CELLS * 2 ** level;
+    const { level, first, count } = placesOf(span, width);
     const found: Piece[] = [];
-    const first = Math.floor(span.begin / size);
-    const last = Math.ceil(span.end / size) - 1;
-    for (let index = first; index <= last; index += 1) this.collect(id, level, index, found);
+    for (let at = 0; at < count; at += 1) this.collect(id, level, first + at, found);
     this.note(id, level, first - 1, false);
-    this.note(id, level, last + 1, false);
+    this.note(id, level, first + count, false);
     return found;
   }
 
@@ -124,23 +121,17 @@ export class Tiles {
   /** What there is already of a row in a window, without asking for more. */
   peek(id: string, span: Span, width: number): Piece[] {
     if (isOwn(id)) return this.ownPieces(id);
-    const level = levelFor(span, width);
-    const size = CELLS * 2 ** level;
-    const found: Piece[] = [];
-    for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1) {
-      const tile = this.tiles.get(key(id, level, index));
-      if (tile) found.push({ tile, begin: index * size, end: (index + 1) * size });
-    }
-    return found;
+    const { level, first, count } = placesOf(span, width);
+    return Array.from({ length: count }, (_, at) => this.tiles.get(key(id, level, first + at))).flatMap((tile) =>
+      tile ? [{ tile, begin: tile.begin, end: tile.begin + CELLS * tile.cell }] : [],
+    );
   }
 
   /** Has a window loaded that may be looked at next. */
   prefetch(id: string, span: Span, width: number): void {
     if (isOwn(id)) return;
-    const level = levelFor(span, width);
-    const size = CELLS * 2 ** level;
-    for (let index = Math.floor(span.begin / size); index * size < span.end; index += 1)
-      this.note(id, level, index, false);
+    const { level, first, count } = placesOf(span, width);
+    for (let at = 0; at < count; at += 1) this.note(id, level, first + at, false);
   }
 
   private collect(id: string, level: number, index: number, into: Piece[]): void {
@@ -257,6 +248,14 @@ export class Tiles {
     const oldest = [...this.tiles].sort((a, b) => a[1].used - b[1].used).slice(0, MOST_TILES / 4);
     for (const [name, tile] of oldest) if (tile.used < this.frame) this.tiles.delete(name);
   }
+}
+
+/** The tiles that a window needs: their level, the first and how many. */
+function placesOf(span: Span, width: number): { level: number; first: number; count: number } {
+  const level = levelFor(span, width);
+  const size = CELLS * 2 ** level;
+  const first = Math.floor(span.begin / size);
+  return { level, first, count: Math.ceil(span.end / size) - first };
 }
 
 function isOwn(id: string): boolean {

@@ -35,7 +35,7 @@ export function HintLayer() {
   }, [now]);
   if (!now) return null;
   return (
-    <div class="hint" role="tooltip" ref={box}>
+    <div class="hint floats tip" role="tooltip" ref={box}>
       {now.title && <div class="strong">{visible(now.title)}</div>}
       {now.value && <div class="hint-value">{visible(now.value)}</div>}
       {now.text && <div class="muted">{visible(now.text)}</div>}

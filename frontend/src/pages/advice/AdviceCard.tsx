@@ -2,6 +2,7 @@
 
 import { decimal, duration } from "../../format";
 import { evidenceInTimeline } from "../../links";
+import { shortKernel } from "../../names";
 import { linkTo } from "../../router";
 import { fact, session } from "../../session";
 import { copyText } from "../../table/export";
@@ -10,7 +11,6 @@ import { Code, LongName, sentence } from "../../ui/basics";
 import { IconButton } from "../../ui/controls";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
-import { shortKernel } from "../shared/names";
 import { Picture, type Pictures } from "../shared/pictures";
 import type { Advice, EvidenceInterval, EvidenceRow, Measured } from "../shared/reports";
 import { evidenceLink, evidenceName } from "./evidence";

@@ -2,12 +2,12 @@
 import { useEffect, useState } from "preact/hooks";
 import { type ApiError, asApiError, getJson, type ToolAnswer, useResource } from "../../api";
 import { duration } from "../../format";
+import { middleCut, shortKernel } from "../../names";
 import { answerAddress, sessionId } from "../../session";
 import { termText } from "../../terms";
 import { Code, Failed, Loading, sentence, uncapital } from "../../ui/basics";
 import { Drawer } from "../../ui/dialog";
 import { Icon } from "../../ui/icons";
-import { middleCut, shortKernel } from "../shared/names";
 import type { Advice, OverviewReport } from "../shared/reports";
 import { gainOf } from "./AdviceCard";
 

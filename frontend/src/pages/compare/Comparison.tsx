@@ -4,6 +4,7 @@ import { partsOfCauses } from "../../design/causes";
 import { palette } from "../../design/theme";
 import { decimal } from "../../format";
 import { otherName, stopComparing } from "../../frame/ComparePicker";
+import { counterName, shapesText, shortKernel } from "../../names";
 import { linkTo, route } from "../../router";
 import type { ToolName } from "../../sections";
 import {
@@ -25,7 +26,6 @@ import { tools } from "../../tools";
 import { Card, Code, Failed, Loading, sentence } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { StackedBars } from "../shared/Bars";
-import { counterName, shapesText, shortKernel } from "../shared/names";
 import type { ComparedTable, CompareReport } from "../shared/reports";
 
 export function Comparison({ tool }: { tool: string }) {

@@ -3,12 +3,12 @@ import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
+import { middleCut, shortRange } from "../../names";
 import { fieldOf, type RowOf, tableOf } from "../../sections";
 import { fact } from "../../session";
 import { hint } from "../../ui/hint";
 import { RankedCard } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
-import { middleCut, shortRange } from "../shared/names";
 import { TableCard } from "../shared/sections";
 import { TELLING_PERCENT } from "../summary/topOps";
 

@@ -3,13 +3,13 @@ import { useMemo } from "preact/hooks";
 import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { findInTimeline } from "../../links";
-import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
+import { sharesSentence, shortKernel, tellApart } from "../../names";
+import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { Card, FigureRow } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { RankedCard, restOf } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { sharesSentence, shortKernel, tellApart } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
 import { ofAllDevices } from "../summary/topOps";
 
@@ -29,13 +29,8 @@ const TEXTS = { kernel: shortKernel };
 
 const MOST_BARS = 12;
 
-function nameOf({ kernel }: KernelShare): string {
-  return shortKernel(kernel ?? "");
-}
-
-function opOf({ op }: KernelShare): string {
-  return op ?? "";
-}
+const nameOf = ({ kernel }: KernelShare) => shortKernel(kernel ?? "");
+const opOf = ({ op }: KernelShare) => op ?? "";
 
 export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">) {
   const found = report.by_kernel ?? [];
@@ -95,20 +90,14 @@ export default function Kernels({ report, sections }: ToolAnswer<"kernel-stats">
         />
       </More>
       <More title="Tensor cores, launches and streams" tables={["streams"]}>
-        <FactsCard sections={sections} />
+        <Card title="Tensor cores" note="of the time of all kernels">
+          <FigureRow section={figuresOf(sections, "tensor_cores")} />
+          <h3>Launches</h3>
+          <FigureRow section={figuresOf(sections, "launches")} />
+        </Card>
         <TableCard section={tableOf(sections, "streams")} />
         <FiguresCard title="How kernels are matched to ops" section={figuresOf(sections, "attribution")} />
       </More>
     </>
-  );
-}
-
-function FactsCard({ sections }: { sections: Sections<"kernel-stats"> }) {
-  return (
-    <Card title="Tensor cores" note="of the time of all kernels">
-      <FigureRow section={figuresOf(sections, "tensor_cores")} />
-      <h3>Launches</h3>
-      <FigureRow section={figuresOf(sections, "launches")} />
-    </Card>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
-import { Flame } from "../../charts/Flame";
+import { Flame, Trail } from "../../charts/Flame";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration, percent } from "../../format";
@@ -114,6 +114,7 @@ function FlameCard({ rows }: { rows: readonly ModuleRow[] }) {
   const tree = useMemo(() => treeOf(rows, measure), [rows, measure]);
   const focus = rows.findIndex((row) => String(row.id) === params.module);
   const path = pathOf(tree, focus);
+  const last = path.at(-1);
   const blocks = useMemo(() => flameOf(tree, focus < 0 ? null : focus), [tree, focus]);
   const open = (at: number | null) => setParams({ module: at === null ? null : String(rows[at]?.id) }, "push");
   return (
@@ -126,45 +127,24 @@ function FlameCard({ rows }: { rows: readonly ModuleRow[] }) {
         )
       }
     >
-      {path.length > 0 && <Trail path={path} open={open} />}
+      {last && (
+        <Trail all="All modules" path={path} open={open}>
+          <a class="button to-end" href={findInTimeline(last.name)}>
+            Find in the timeline <Icon name="arrow" size={14} />
+          </a>
+        </Trail>
+      )}
       <Flame
         label={`Modules by ${measure} time`}
         blocks={blocks}
-        total={focus < 0 ? tree.total : (path.at(-1)?.total ?? tree.total)}
+        total={focus < 0 ? tree.total : (last?.total ?? tree.total)}
         write={(time) => duration(time / 1e9)}
         colourOf={colourOfModule}
         onPick={open}
       />
       <p class="graph-foot flex wrap spread above-m minor muted">
-        A stronger blue: more of a module's time is its own. A number: it is called like its neighbours.
+        A stronger blue: more of a module's time is its own.
       </p>
     </Card>
-  );
-}
-
-function Trail({ path, open }: { path: readonly CallNode[]; open: (at: number | null) => void }) {
-  const last = path.at(-1) as CallNode;
-  return (
-    <nav class="row wrap gap-s below-m" aria-label="Place in the model">
-      <button type="button" class="button quiet" onClick={() => open(null)}>
-        All modules
-      </button>
-      {path.map((row) => (
-        <span key={row.id} class="inline-row muted">
-          <Icon name="right" size={14} />
-          <button
-            type="button"
-            class="button quiet"
-            aria-current={row === last ? "location" : undefined}
-            onClick={() => open(row.id)}
-          >
-            {row.name}
-          </button>
-        </span>
-      ))}
-      <a class="button to-end" href={findInTimeline(last.name)}>
-        Find in the timeline <Icon name="arrow" size={14} />
-      </a>
-    </nav>
   );
 }

@@ -6,6 +6,7 @@ import { CATEGORY_COLOUR, categoryOfOp, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { percent } from "../../format";
 import { findInTimeline } from "../../links";
+import { sharesSentence } from "../../names";
 import { formatHash, route, withParams } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import type { TableData } from "../../table/model";
@@ -15,7 +16,6 @@ import { ParamChoice } from "../../ui/ParamChoice";
 import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { sharesSentence } from "../shared/names";
 import { ownRows } from "../shared/ownRows";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
@@ -158,8 +158,8 @@ function colourOfBar({ name, type }: { name: string; type: string }, side: Side,
 /** The rows of a type in the table below, or the longest occurrence of an op. */
 function barOf(slice: Slice, side: Side, by: By, colour: string): RankedRow {
   const isNamed = slice.name !== "idle" && slice.name !== "others";
-  const href =
-    by === "op" ? findInTimeline(slice.name) : formatHash(withParams(route.value, filterOf(slice, side, by)));
+  const rows = { "ops.filter": `side=${side} type="${slice.name}"` };
+  const href = by === "op" ? findInTimeline(slice.name) : formatHash(withParams(route.value, rows));
   return {
     key: `${slice.name} ${slice.ms}`,
     label: slice.name,
@@ -168,10 +168,6 @@ function barOf(slice: Slice, side: Side, by: By, colour: string): RankedRow {
     colour,
     href: isNamed ? href : null,
   };
-}
-
-function filterOf({ name }: Pick<Slice, "name">, side: Side, by: By): Record<string, string> {
-  return { "ops.filter": `side=${side} ${by === "type" ? "type" : "name"}="${name}"` };
 }
 
 function Totals({ section }: { section: Figures }) {
@@ -206,18 +202,8 @@ function columnsFor(idle: boolean): string[] {
   const share = idle
     ? ["self_percent_with_idle", "cumulative_self_percent_with_idle"]
     : ["self_percent", "cumulative_self_percent"];
-  return [
-    "rank",
-    "side",
-    "type",
-    "name",
-    "occurrences",
-    "total_self_us",
-    ...share,
-    "avg_self_us",
-    "total_us",
-    "avg_us",
-  ];
+  const [before, after] = ["rank side type name occurrences total_self_us", "avg_self_us total_us avg_us"];
+  return [...before.split(" "), ...share, ...after.split(" ")];
 }
 
 interface Slice {

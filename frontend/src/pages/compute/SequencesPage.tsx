@@ -2,13 +2,13 @@ import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf, inkOn } from "../../design/colours";
 import { duration } from "../../format";
 import { findInTimeline } from "../../links";
+import { middleCut, shortKernel } from "../../names";
 import { docOf, type TableOf, tableOf } from "../../sections";
 import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Icon } from "../../ui/icons";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { middleCut, shortKernel } from "../shared/names";
 import { TableCard } from "../shared/sections";
 
 const MOST_CHAINS = 6;
@@ -53,13 +53,8 @@ function savingSentences({ columns }: TableOf<"sequences", "rows">): readonly st
   ];
 }
 
-function split(text: string): string[] {
-  return text.split(ARROW).map(shortKernel);
-}
-
-function kernelsOf(table: TableOf<"sequences", "rows">, row: number): string {
-  return String(table.columns?.kernels?.[row] ?? "");
-}
+const split = (text: string) => text.split(ARROW).map(shortKernel);
+const kernelsOf = (table: TableOf<"sequences", "rows">, row: number) => String(table.columns?.kernels?.[row] ?? "");
 
 function firstKernel(table: TableOf<"sequences", "rows">, row: number) {
   const first = kernelsOf(table, row).split(ARROW)[0];

@@ -3,6 +3,7 @@ import type { TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOf } from "../../design/colours";
 import { duration, percent } from "../../format";
 import { findInTimeline } from "../../links";
+import { shapesText, shortPath } from "../../names";
 import { route } from "../../router";
 import { tableOf } from "../../sections";
 import { fact } from "../../session";
@@ -10,7 +11,6 @@ import type { TableData } from "../../table/model";
 import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { shapesText, shortPath } from "../shared/names";
 import type { Row } from "../shared/reports";
 import { TableCard } from "../shared/sections";
 

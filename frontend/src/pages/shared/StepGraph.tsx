@@ -3,14 +3,9 @@ import { useMemo } from "preact/hooks";
 import type { Column } from "../../charts/steps";
 import { duration } from "../../format";
 import { ColumnGraph } from "./ColumnGraph";
-import type { OverviewReport } from "./reports";
+import type { OverviewReport, OverviewStep } from "./reports";
 
-export interface GraphStep {
-  readonly step: number;
-  readonly name: string;
-  readonly duration_ms: number;
-  readonly complete: boolean;
-  readonly usual: boolean;
+export interface GraphStep extends Pick<OverviewStep, "step" | "name" | "duration_ms" | "complete" | "usual"> {
   readonly parts: Readonly<Record<string, number>>;
   readonly foot: string;
   readonly href: string | null;

@@ -2,7 +2,7 @@
 import { type ToolAnswer, useResource } from "../../api";
 import { linkTo } from "../../router";
 import { answerAddress } from "../../session";
-import { uncapital } from "../../ui/basics";
+import { Code, uncapital } from "../../ui/basics";
 import type { OverviewReport } from "./reports";
 
 /** How the first finding of a page begins whose part costs hardly anything: the advice is about something else. */
@@ -14,8 +14,9 @@ export function WhatToDo({ findings }: { findings?: readonly string[] | undefine
   const first = found.state === "ready" ? found.data.report.advice[0] : null;
   return (
     <a class="more" href={linkTo("overview")}>
-      {first?.class === "none" && first.title}
-      {first?.class !== "none" && `What to do first${first ? `: ${uncapital(first.title)}` : ""}`}
+      <Code
+        text={first?.class === "none" ? first.title : `What to do first${first ? `: ${uncapital(first.title)}` : ""}`}
+      />
     </a>
   );
 }

@@ -219,7 +219,7 @@ function Editor({ text, schema, area, onChange, onRun }: EditorProps) {
         onKeyDown={onKeyDown}
       />
       {found.length > 0 && (
-        <ul class="sql-suggestions" aria-label="Suggestions">
+        <ul class="sql-suggestions floats" aria-label="Suggestions">
           {found.map((each, at) => (
             <li key={each.text} class={at === chosen ? "chosen" : ""}>
               <button

@@ -2,8 +2,8 @@
 import type { Cell, Field } from "../../api";
 import { fromZero, names, numbers, type Plot, plain } from "../../charts/plot";
 import { short } from "../../format";
+import { middleCut, shortKernel } from "../../names";
 import type { TableData } from "../../table/model";
-import { middleCut, shortKernel } from "../shared/names";
 
 const MOST_BARS = 60;
 const MOST_SERIES = 4;

@@ -1,10 +1,10 @@
 /** How busy the machines were: the figures of each sampled counter, which the timeline draws. */
 import type { ToolAnswer } from "../../api";
 import { percent } from "../../format";
+import { counterName } from "../../names";
 import { linkTo } from "../../router";
 import { type RowOf, tableOf } from "../../sections";
 import { Findings } from "../shared/Findings";
-import { counterName } from "../shared/names";
 import { TableCard } from "../shared/sections";
 
 const TEXTS = { counter: counterName };

@@ -4,11 +4,11 @@ import type { ToolAnswer } from "../../api";
 import { partsOfCauses } from "../../design/causes";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
+import { shortStream } from "../../names";
 import { figuresOf, type RowOf, tableOf } from "../../sections";
 import { StackedBars } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { shortStream } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
 import { NOTHING, WhatToDo } from "../shared/WhatToDo";
 

@@ -151,7 +151,7 @@ function GraphCard({ programs, host: from, session, meaning }: GraphCardProps) {
       )}
       {!picture.data && !picture.error && <Loading what="Drawing" />}
       <p class="muted above-l minor">
-        <span class="key-line critical" /> on the longest path: no run of the program is shorter than its sum{" "}
+        <span class="key-line critical" /> on the longest path, whose times a run of the program takes at least{" "}
         <span class="key-line" /> takes no time of its own. Data flows down. Click a node for details, double-click to
         put it in the middle, + to open a fusion.
       </p>

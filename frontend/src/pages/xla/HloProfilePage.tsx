@@ -1,13 +1,13 @@
 /** Device time as trees: by program, by category, by scope, by line. */
 import type { ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, categoryOfOp } from "../../design/colours";
+import { sharesSentence } from "../../names";
 import { linkTo } from "../../router";
 import { fieldOf, figuresOf, type RowOf, tableOf } from "../../sections";
 import { hint } from "../../ui/hint";
 import { RankedCard, type RankedRow } from "../shared/Bars";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { sharesSentence } from "../shared/names";
 import { FiguresCard, TableCard } from "../shared/sections";
 import { ofAllDevices } from "../summary/topOps";
 

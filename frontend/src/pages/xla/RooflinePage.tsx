@@ -6,9 +6,10 @@ import { Chart } from "../../charts/Chart";
 import { drawable, isAboveRoof, type Roof, type RoofPoint, rooflineChart, usedRoofs } from "../../charts/roofline";
 import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
+import { shapesText } from "../../names";
 import { linkTo, setParams } from "../../router";
 import { docOf, figuresOf, type RowOf, tableOf } from "../../sections";
-import { answerAddress } from "../../session";
+import { answerAddress, fact } from "../../session";
 import { type TableData, toRows } from "../../table/model";
 import { useRows } from "../../table/rows";
 import { termText } from "../../terms";
@@ -16,7 +17,6 @@ import { Card } from "../../ui/basics";
 import { hint } from "../../ui/hint";
 import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
-import { shapesText } from "../shared/names";
 import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 import { ofAllDevices } from "../summary/topOps";
 
@@ -142,7 +142,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
   const small = drawable(ofKind).length - points.length;
   if (rows.state === "ready" && !points.length) return null;
   return (
-    <Card title="Roofline" note={device ?? "no roofs: the peaks of the device are not known"}>
+    <Card title="Roofline" note={device ? limitsOf(device) : "no roofs: the peaks of the device are not known"}>
       <Chart
         label={`${points.length} ops by operations per second and operations per byte`}
         plot={plot}
@@ -161,6 +161,12 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
       </div>
     </Card>
   );
+}
+
+/** The device as everywhere on the page; where the table of limits calls it otherwise, by which entry. */
+function limitsOf(device: string): string {
+  const name = String(fact("device_type") ?? device);
+  return name === device ? name : `${name}, by the limits of ${device}`;
 }
 
 /** How many of all have a mark, and why the others have none. */

@@ -1,5 +1,5 @@
 /** Names that programs write, as people read them. */
-import { percent } from "../../format";
+import { percent } from "./format";
 
 /**
  * `/usr/lib/python3/site-packages/torch/nn/modules/module.py(12): f` as `modules/module.py:12 f`; at the top level of

@@ -102,11 +102,11 @@ def same(shown: str, value: Any) -> bool:
 
 
 IN_US = {
-    "ns)": 1e-3,
-    "us)": 1,
-    "\N{MICRO SIGN}s)": 1,
-    "ms)": 1e3,
-    "s)": 1e6,
+    "ns": 1e-3,
+    "us": 1,
+    "\N{MICRO SIGN}s": 1,
+    "ms": 1e3,
+    "s": 1e6,
 }  # the units of columns, behind their names
 
 
@@ -117,6 +117,19 @@ def rounds_to(text: str, value: float) -> bool:
         return abs(value) < abs(float(plain[1:]))
     decimals = len(plain.partition(".")[2])
     return abs(float(plain) - value) <= 0.5 * 10**-decimals * (1 + 1e-9)
+
+
+def heads_of(page: Any, table: str) -> list[tuple[str, str]]:
+    """Name and unit of the columns that a table shows."""
+    heads = page.eval_on_selector_all(
+        f"[data-table='{table}'] .grid-head button", "all => all.map(each => each.dataset.hintTitle)"
+    )
+    return [(name, unit.rstrip(")")) for name, _, unit in (head.partition(" (") for head in heads)]
+
+
+def in_unit(name: str, unit: str, value: float) -> float:
+    """A value as a column shows it: `total_us` may be shown in ms."""
+    return value * IN_US.get(name.rpartition("_")[2], IN_US.get(unit, 1)) / IN_US.get(unit, 1)
 
 
 # -- charts ------------------------------------------------------------------------------------------------------------
@@ -199,16 +212,12 @@ def test_tables_and_their_csv_hold_what_the_command_line_says(page, page_server,
     for cell, row in zip(cells, rows, strict=True):
         assert set(cell) <= set(row)
         assert [name for name in cell if not same(cell[name], row[name])] == []
-    heads = page.eval_on_selector_all(
-        f"[data-table='{table}'] .grid-head button", "all => all.map(each => each.dataset.hintTitle)"
-    )
-    columns = [head.partition(" (")[::2] for head in heads]  # `total_us (ms)` is in ms
+    columns = heads_of(page, table)
     assert {name for name, _ in columns} <= set(cells[0])  # which holds those too for which there is no room
     for texts, row in zip(shown_rows(page, table), rows, strict=False):
         for text, (name, unit) in zip(texts, columns, strict=True):
             if isinstance(row[name], float) and not name.endswith("bytes"):
-                size = IN_US.get(unit, 1) / IN_US.get(f"{name.rpartition('_')[2]})", IN_US.get(unit, 1))
-                assert rounds_to(text, row[name] / size), (name, text, row[name])
+                assert rounds_to(text, in_unit(name, unit, row[name])), (name, text, row[name])
 
 
 def test_a_table_shows_the_columns_that_there_is_room_for_and_gives_all(page, page_server, corpus):
@@ -258,11 +267,13 @@ def test_the_graph_and_the_tables_of_tf_data_are_the_command_lines(page, page_se
     assert slow.get_attribute("data-hint-title") == report["bottleneck"]["long_name"]
     assert report["bottleneck"]["iterator"] in page.locator(".verdict-line").inner_text()
     for table in ("pipelines", "executions"):
-        names = [name for name in report[table][0] if name != "graph"]
+        heads = heads_of(page, table)
+        assert [name for name, _ in heads] == [name for name in report[table][0] if name != "graph"]
         for texts, row in zip(shown_rows(page, table), report[table], strict=True):
-            for text, name in zip(texts, names, strict=True):
+            for text, (name, unit) in zip(texts, heads, strict=True):
                 value = row[name]
-                assert rounds_to(text, value) if isinstance(value, int | float) else text == value, (name, text, value)
+                is_number = isinstance(value, int | float)
+                assert rounds_to(text, in_unit(name, unit, value)) if is_number else text == value, (name, text, value)
     page.get_by_role("button", name="Export").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="CSV, the main table").click()

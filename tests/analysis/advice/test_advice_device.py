@@ -9,14 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
 
+import numpy as np
 import pytest
 from draw import MS, Sort, draw, traces
 from hypothesis import given, settings
 
 from stepscope.analysis.advice import Advice, Context, advise
 from stepscope.analysis.advice.rules import device_idle
+from stepscope.analysis.facts import compiles
 from stepscope.analysis.facts.device_facts import Update, device_facts_of
 from stepscope.analysis.overview import overview_tool as overview
+from stepscope.analysis.trace.noted_compilations import Change, NotedCompilation
 from stepscope.analysis.trace.program_facts import OpThreads
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind, TraceBuilder, Trait
 
@@ -582,6 +585,34 @@ def test_recompilation_names_the_argument_of_a_program_that_changes(takes: str, 
     (item,) = said(trace, framework="jax")
 
     assert item.evidence.endswith(f"; jit_move 2 times in total{told}")
+    assert item.actions[0].startswith(first_action)
+
+
+@pytest.mark.parametrize(
+    ("reason", "changes", "told", "first_action"),
+    [
+        (
+            "again", (("rule", "a partial at 0x7f10", "a partial at 0x7f20"),),
+            "argument rule of step (a.py:9) is another partial each time",
+            "make the partial that is given to step (a.py:9) as `rule` once, before the loop",
+        ),
+        (
+            "again", (("rate", "0.1", "0.2"),), "argument rate of step (a.py:9) changes: 0.1, then 0.2",
+            "drop `rate` from static_argnums, or static_argnames, of step (a.py:9)",
+        ),
+        ("first", (), "step (a.py:9) is traced for the first time", "make what step (a.py:9) traces once"),
+    ],
+)  # fmt: skip
+def test_recompilation_says_what_a_capture_has_noted(
+    monkeypatch: pytest.MonkeyPatch, reason: str, changes: tuple[Change, ...], told: str, first_action: str
+) -> None:
+    trace = draw("host main | M0--------M1--------\nhost main | PX--a-----PX--a-----", {**COMPILES, "P": PJIT})
+    rows = np.flatnonzero(trace.events.kind == K.COMPILE).tolist()
+    noted = [NotedCompilation(row, "step", "/b/a.py:9", MS, MS, 0, reason, changes) for row in rows]
+    monkeypatch.setattr(compiles, "noted_compilations", lambda _: noted)
+    (item,) = said(trace, framework="jax")
+
+    assert item.evidence.endswith(told)
     assert item.actions[0].startswith(first_action)
 
 

@@ -16,7 +16,7 @@ from stepscope.analysis.hlo.programs import programs_of
 from stepscope.analysis.steps.compiled import Named, compiled_in_steps, find_rerun, is_in_steps, rows_in_steps
 from stepscope.analysis.steps.find_steps import whole_steps
 from stepscope.analysis.trace.columns import is_thread_event
-from stepscope.analysis.trace.noted_compilations import AGAIN, FUNCTION, NotedCompilation, noted_compilations
+from stepscope.analysis.trace.noted_compilations import AGAIN, FIRST, FUNCTION, NotedCompilation, noted_compilations
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, distinct
 from stepscope.records import dataclass
@@ -26,6 +26,7 @@ from stepscope.vocabulary.traits import OpTrait
 K = EventKind
 
 _MOST_NAMES, _MOST_SHAPES = 5, 3  # shown
+_AT = " at 0x"  # as a capture notes a value that is not plain: `a partial at 0x7f00`
 _SEVERAL = 2  # programs with one name, which can be compared
 
 
@@ -51,6 +52,8 @@ class CompileFacts:
         change: what made the costliest function be traced or compiled again, in words, where Stepscope noted it.
         argument: the argument that changed then, empty if it is none; function: with its place, `step (train.py:9)`.
         is_shape: the argument is an array of another shape or type, and not another value.
+        of_type: the type of what is given as the argument, where that is another object of it each time.
+        is_first: nothing of the function was traced before, as far as it is known.
     """
 
     programs: list[CompileCount]
@@ -63,6 +66,8 @@ class CompileFacts:
     argument: str = ""
     function: str = ""
     is_shape: bool = False
+    of_type: str = ""
+    is_first: bool = False
 
 
 def compiles_of(trace: HostTrace) -> CompileFacts | None:
@@ -72,21 +77,28 @@ def compiles_of(trace: HostTrace) -> CompileFacts | None:
         return None
     programs, repeated = _count_names(trace, named), _is_repeated(trace, named)
     steps = len(distinct(whole_steps(trace).label[compiling]))
-    if noted := _noted_change(trace):
+    noted = _noted_change(trace)
+    if noted is not None and not noted.is_first:
         return replace(noted, programs=programs, steps=steps, repeated=repeated)
     op, shapes = _changing_shapes(trace)
     if op or not programs:
         return CompileFacts(programs, steps, op, shapes, repeated=repeated)
-    return CompileFacts(programs, steps, *_changing_argument(trace, programs[0].name), repeated)
+    op, shapes, same_shapes = _changing_argument(trace, programs[0].name)
+    if noted is not None and not (op or same_shapes):
+        return replace(noted, programs=programs, steps=steps, repeated=repeated)
+    return CompileFacts(programs, steps, op, shapes, same_shapes, repeated)
 
 
 def _noted_change(trace: HostTrace) -> CompileFacts | None:
-    """What made the function on which most time was spent be traced or compiled again; None if nothing was noted."""
+    """What made the function on which most time was spent be traced or compiled again, else which is traced for the
+    first time; None if nothing was noted."""
     groups: dict[tuple[str, str, str], list[NotedCompilation]] = {}
-    for note in noted_compilations(trace):
-        if note.reason in (AGAIN, FUNCTION) and is_in_steps(trace, note.event):
-            argument = note.changes[0][0] if note.changes else ""
-            groups.setdefault((note.function, note.place, argument), []).append(note)
+    noted = [note for note in noted_compilations(trace) if is_in_steps(trace, note.event)]
+    again = [note for note in noted if note.reason in (AGAIN, FUNCTION)]
+    spent = [sum(note.total_ps for note in notes) for notes in (again, noted)]
+    for note in again if 2 * spent[0] >= spent[1] else noted:
+        argument = note.changes[0][0] if note.changes else ""
+        groups.setdefault((note.function, note.place, argument), []).append(note)
     if not groups:
         return None
     key = max(groups, key=lambda key: sum(note.total_ps for note in groups[key]))
@@ -95,12 +107,19 @@ def _noted_change(trace: HostTrace) -> CompileFacts | None:
     if notes[0].reason == FUNCTION:
         change = f"{where} is defined anew each time, so nothing compiled before is reused"
         return CompileFacts([], 0, "", [], change=change, function=where)
+    if notes[0].reason == FIRST:
+        change = f"{where} is traced for the first time" if place else ""
+        return CompileFacts([], 0, "", [], change=change, function=where if place else "", is_first=True)
     had = list(dict.fromkeys(text for note in notes for text in note.changes[0][1:] if text)) if argument else []
     change = f"{where} is compiled again" + (f" because of {argument}" if argument else "")
     if had:
         change = f"argument {argument} of {where} changes: {', then '.join(had[:_MOST_SHAPES])}"
     is_shape = bool(had) and all(each.endswith("]") and not each.startswith("[") for each in had)
-    return CompileFacts([], 0, "", [], change=change, argument=argument, function=where, is_shape=is_shape)
+    types = {each.partition(_AT)[0].removeprefix("a ") if _AT in each else "" for each in had}
+    of_type = types.pop() if len(types) == 1 else ""
+    if of_type:
+        change = f"argument {argument} of {where} is another {of_type} each time"
+    return CompileFacts([], 0, "", [], False, False, change, argument, where, is_shape, of_type)
 
 
 def _is_repeated(trace: HostTrace, named: Named) -> bool:

@@ -64,6 +64,14 @@ _BY_VALUE = {
 }
 _BY_SHAPE = "pad `{0}` of {1} to one shape, or to a few: each new one is compiled"
 _ANEW = "define {1} once, outside the loop, and what is given to it with it: a new function is compiled again"
+_ONE_OBJECT = (
+    "make the {2} that is given to {1} as `{0}` once, before the loop: another object is another static argument,"
+    " though it does the same"
+)
+_ONE_MODEL = (
+    "make what {1} traces once, before the loop, if it is made anew: a new function, a new Keras model, and one that is"
+    " compiled again, are traced anew; set_weights gives a model other weights"
+)
 
 
 def _order_actions(context: Context) -> tuple[str, ...]:
@@ -73,7 +81,8 @@ def _order_actions(context: Context) -> tuple[str, ...]:
     if found is None or not (found.same_shapes or found.function):
         return actions
     how = _ANEW if not found.argument else _BY_SHAPE if found.is_shape else _BY_VALUE.get(context.framework, "")
-    named = (how.format(found.argument, found.function),) if found.function and how else ()
+    how = _ONE_MODEL if found.is_first else _ONE_OBJECT if found.of_type else how
+    named = (how.format(found.argument, found.function, found.of_type),) if found.function and how else ()
     others = actions if found.is_shape else tuple(sorted(actions, key=lambda each: each.startswith("keep shapes")))
     return (*named, *others)
 

@@ -34,6 +34,9 @@ _OPENED = Pattern(r"(?<!:Zip)(?<!:Concatenate)(?<!:DirectedInterleave)\[\d+\]")
 _SHARES_WORKERS = Pattern(r"(?:Legacy)?ParallelInterleave")
 # Stages that read ahead, anywhere between the file and the step.
 _AHEAD = Pattern(r"::(?:\w*MemoryReader|\w*MemoryWriter|\w*Interleave|Prefetch|ParallelMap)")
+_PASSES_OVER = Pattern(r"(?:Finite|Forever)?Skip")
+_HANDS_ON = Pattern(r"Prefetch|Options|FiniteTake|MaxIntraOpParallelism|PrivateThreadPool")
+_MAKES = Pattern(r"(?:Parallel)?(?:Map\w*|Filter|(?:Padded)?Batch|Interleave|FlatMap)(?:V\d)?")
 
 NAMES: tuple[NameTable, ...] = (
     NameTable(
@@ -89,3 +92,18 @@ def parent_name(long_name: str) -> str:
 def shares_workers(long_name: str) -> bool:
     """True for an iterator whose threads serve all of its inputs."""
     return _SHARES_WORKERS.match(last_part(long_name)) is not None
+
+
+def passes_over(long_name: str) -> str:
+    """The stage that may pass over what an iterator makes by a function, with only buffers between them: its long name;
+    empty for any other iterator.
+
+    >>> passes_over("Iterator::Root::FiniteSkip::Prefetch::MapAndBatch")
+    'Iterator::Root::FiniteSkip'
+    >>> passes_over("Iterator::Root::FiniteSkip::TensorSlice")
+    ''
+    """
+    above = parent_name(long_name) if _MAKES.fullmatch(last_part(long_name)) else ""
+    while _HANDS_ON.fullmatch(last_part(above)):
+        above = parent_name(above)
+    return above if _PASSES_OVER.fullmatch(last_part(above)) else ""

@@ -538,6 +538,36 @@ DATA = {
 }
 
 
+@pytest.mark.parametrize(
+    ("below", "skipped"),
+    [
+        ("Prefetch::MapAndBatch", ("FiniteSkip", 5, 7)),
+        ("MapAndBatch", ("FiniteSkip", 5, 7)),
+        ("TensorSlice", ("", 0, 0)),
+    ],
+)
+def test_elements_that_tf_data_makes_and_passes_over(below: str, skipped: tuple[str, int, int]) -> None:
+    name = "Iterator::Root::FiniteSkip"
+    sorts = {
+        "k": Sort(K.ITERATOR, name),
+        "p": Sort(K.ITERATOR, f"{name}::{below}"),
+        "r": Sort(K.ITERATOR, "Iterator::Root"),
+    }
+    feed = feed_of(
+        draw(
+            """
+            host main | M0--------
+            host main |  r----- r-
+            host main |  k----- k-
+            host main |  pppppp p-
+            """,
+            sorts,
+        )
+    )
+
+    assert (feed.skipped_by, feed.skipped, feed.made_below) == skipped
+
+
 def test_stages_of_tf_data() -> None:
     feed = feed_of(
         draw(

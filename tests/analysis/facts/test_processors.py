@@ -1,5 +1,7 @@
 """What threads take of processors that are too few for all of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from stepscope.analysis.account.predict import Predicted
@@ -85,6 +87,19 @@ def test_the_advice_and_the_verdict_say_what_takes_the_processors(monkeypatch: p
     first = advised.items[0]
     assert (first.id, first.kind) == ("input.crowds", "input_preprocessing")
     assert advised.verdict.sentence.startswith("input-bound: threads compete for the processors, ")
+
+
+def test_elements_that_are_made_and_passed_over_are_the_first_thing_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    record(monkeypatch, 0.99, 1)
+    context = context_of(beside("q--------"))
+    feed = replace(context.pace.feed, skipped_by="FiniteSkip", skipped=17, made_below=27)
+
+    first = advise(replace(context, hosts=[replace(context.pace, feed=feed)])).items[0]
+
+    assert first.id == "input.crowds"
+    assert first.actions[0].startswith(
+        ".skip() passes over 17 of 27 elements that are made before it: keep one iterator"
+    )
 
 
 def test_little_input_beside_the_step_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from stepscope.analysis.account.causes import LONG_GAP_PS
 from stepscope.analysis.account.threads import threads_of
+from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.stack_samples import rows_on, sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
@@ -17,6 +20,7 @@ from stepscope.vocabulary.computing_ops import JOINS, PICKS, strip_library
 from stepscope.vocabulary.grain import is_wait
 from stepscope.vocabulary.lines import holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, name_has, type_names
+from stepscope.vocabulary.tf_data import last_part, passes_over
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
@@ -53,6 +57,8 @@ class FeedFacts:
             them; else 0.
         starts, starting_ps: how often a loader's iterator starts in the steps, worker processes included, and how long
             that and ending them takes, by recorded Python calls or samples of the stack.
+        skipped_by: the stage of tf.data that has passed over elements which stages below have made, the one with most;
+            skipped, made_below: how many, of how many.
         between_marks: the loop fetches most of its batches outside of the marks of its steps.
     """
 
@@ -79,6 +85,9 @@ class FeedFacts:
     takes_rows: int = 0
     starts: int = 0
     starting_ps: int = 0
+    skipped_by: str = ""
+    skipped: int = 0
+    made_below: int = 0
     between_marks: bool = False
 
 
@@ -121,8 +130,24 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
         from_storage=stored,
         takes_rows=_count_rows(trace, waits) if loader == "single" else 0,
         **_find_restarts(trace),
+        **_find_skipped(trace),
         between_marks=_is_between_marks(trace, np.append(rows, waits)),
     )
+
+
+def _find_skipped(trace: HostTrace) -> dict[str, Any]:
+    """What stages have passed over, as `dataset.map(f).skip(n)` does with elements that `f` was called for: each of
+    their calls gives one element, and each call of the stage below makes one."""
+    calls = iterator_calls(trace)
+    count = np.bincount(calls.name, minlength=len(calls.names)).tolist()
+    by_name = dict(zip(calls.names, count, strict=True))
+    found = {
+        (above, name): made - by_name.get(above, 0) for name, made in by_name.items() if (above := passes_over(name))
+    }
+    if not found:
+        return {}
+    above, name = max(found, key=lambda pair: found[pair])
+    return {"skipped_by": last_part(above), "skipped": max(found[above, name], 0), "made_below": by_name[name]}
 
 
 def _is_between_marks(trace: HostTrace, rows: I64) -> bool:

@@ -285,7 +285,7 @@ def _find_crowding(context: Context) -> Finding | None:
             context, "input", share * context.period_ms, "the work of the input's threads"
         ).of_cheaper(),
         parts=("feed",),
-        actions=(*map(Named, _call_once(context)), *less),
+        actions=(*_skip_early(context), *map(Named, _call_once(context)), *less),
         tool="tf-data",
         confidence=0.7,
         intervals=context.intervals("host_compute"),
@@ -558,6 +558,19 @@ def _call_once(context: Context) -> tuple[str, ...]:
     return (Named(how), in_memory) if calls >= FEWEST_ROWS else ()
 
 
+def _skip_early(context: Context) -> tuple[str, ...]:
+    """What to do about elements that are made and then passed over."""
+    feed = context.feed
+    if 2 * feed.skipped < feed.made_below or feed.skipped < FEWEST_ROWS:  # buffers hold one or two
+        return ()
+    how = (
+        f".skip() passes over {feed.skipped:,} of {feed.made_below:,} elements that are made before it: keep one"
+        " iterator for all rounds (batches = iter(dataset), then next(batches)) instead of skip(n) in each, or put"
+        " .skip() before .map() and .batch()"
+    )
+    return (Named(how),)
+
+
 def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> tuple[str, ...]:
     """The actions, with tf-data's suggestion for the slowest stage.
 
@@ -567,7 +580,7 @@ def _add_stage_action(context: Context, kind: str, actions: tuple[str, ...]) -> 
     # Python holds the interpreter's lock: parallel calls of it take turns.
     suggestion = "" if kind == "input_python" else _tf_data_suggestion(context)
     first = actions[:1] if kind == "input_no_prefetch" else ()
-    known = (*([suggestion] if suggestion else []), *_cache_action(context, kind))
+    known = (*_skip_early(context), *([suggestion] if suggestion else []), *_cache_action(context, kind))
     others = (action for action in actions if action not in first and not _covers_action(suggestion, action))
     return (*first, *(known if first else map(Named, known)), *others)[:4]
 

@@ -473,6 +473,19 @@ def test_what_the_host_computes_beside_a_device_is_told_to_be_computed_there() -
     assert found[0].actions[0].startswith("make tensors where they are used")
 
 
+def test_an_optimizer_that_calls_others_takes_its_time_once() -> None:
+    sorts = {
+        **SORTS,
+        "U": Sort(K.ANNOTATION, "Optimizer.step#Both.step"),
+        "V": Sort(K.ANNOTATION, "Optimizer.step#Adam.step"),
+    }
+    trace = draw("host main | M0--------\nhost main | a-U------\nhost main |    V----\ngpu0 s | k", sorts)
+
+    facts = device_facts_of(trace)
+
+    assert facts is not None and facts.update == Update("Optimizer.step#Both.step", 7 * MS, 0)
+
+
 def test_what_only_infers_is_not_told_of_training() -> None:
     context = context_of(two_steps("a" + "-" * 119, "k " * 60), framework="pytorch")
     assert context.device is not None

@@ -16,7 +16,7 @@ from stepscope.analysis.purpose.forward import recomputed_ops
 from stepscope.analysis.steps.find_steps import observed_time, whole_steps
 from stepscope.analysis.trace.columns import events_of_kind, is_any_kind, select_thread_events
 from stepscope.analysis.trace.grouping import device_rows, forest, is_device_work
-from stepscope.analysis.trace.spans import Spans
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.analysis.workers.collectives import collectives_of
 from stepscope.model import EventKind, HostTrace, Trait, stat_names
 from stepscope.model.arrays import I64, Mask, distinct, median, used_rows
@@ -60,7 +60,8 @@ class WorkOfKind:
 
 @dataclass(frozen=True)
 class Update:
-    """The calls of an optimizer in whole steps: its name, their total time in ps, and how much work they launch."""
+    """The calls of an optimizer in whole steps: its name, the time in which one or more of them run in ps, and how much
+    work they launch."""
 
     name: str
     total_ps: int
@@ -247,7 +248,7 @@ def _find_update(trace: HostTrace) -> Update | None:
     if not len(rows):
         return None
     launched = work_launched_by(trace, rows)
-    return Update(trace.name_of(int(rows[0])), int(trace.events.duration_ps[rows].sum()), len(launched))
+    return Update(trace.name_of(int(rows[0])), spans_of(trace, rows).total, len(launched))
 
 
 def _sum_of_kind(trace: HostTrace, rows: I64) -> WorkOfKind:

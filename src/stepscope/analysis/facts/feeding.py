@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from stepscope.analysis.account.causes import LONG_GAP_PS
 from stepscope.analysis.account.threads import threads_of
-from stepscope.analysis.input.iterators import iterator_calls
 from stepscope.analysis.steps.find_steps import observed_time, steps_of
 from stepscope.analysis.steps.stack_samples import rows_on, sampled_frames
 from stepscope.analysis.trace.columns import events_of_kind, is_inside
@@ -20,7 +20,7 @@ from stepscope.vocabulary.computing_ops import JOINS, PICKS, strip_library
 from stepscope.vocabulary.grain import is_wait
 from stepscope.vocabulary.lines import holds_stack_samples, holds_worker_processes
 from stepscope.vocabulary.lookup import has_trait, name_has, type_names
-from stepscope.vocabulary.tf_data import last_part, passes_over
+from stepscope.vocabulary.tf_data import last_part, passes_over, plain_name
 from stepscope.vocabulary.traits import InputTrait, OpTrait
 
 K = EventKind
@@ -138,12 +138,11 @@ def _find_feed_facts(trace: HostTrace) -> FeedFacts:
 def _find_skipped(trace: HostTrace) -> dict[str, Any]:
     """What stages have passed over, as `dataset.map(f).skip(n)` does with elements that `f` was called for: each of
     their calls gives one element, and each call of the stage below makes one."""
-    calls = iterator_calls(trace)
-    count = np.bincount(calls.name, minlength=len(calls.names)).tolist()
-    by_name = dict(zip(calls.names, count, strict=True))
-    found = {
-        (above, name): made - by_name.get(above, 0) for name, made in by_name.items() if (above := passes_over(name))
-    }
+    types, count = np.unique(trace.events.type[events_of_kind(trace, K.ITERATOR)], return_counts=True)
+    by_name = Counter[str]()
+    for name, made in zip(type_names(trace, types.astype(np.int64)), count.tolist(), strict=True):
+        by_name[plain_name(name)] += made
+    found = {(above, name): made - by_name[above] for name, made in by_name.items() if (above := passes_over(name))}
     if not found:
         return {}
     above, name = max(found, key=lambda pair: found[pair])

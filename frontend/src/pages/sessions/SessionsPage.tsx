@@ -159,8 +159,8 @@ function Known({ glance }: { glance: Glance }) {
   const { cause, cause_percent: share, long_step_ms: long, advice } = glance;
   return (
     <>
-      <td class="wraps" style="grid-area: limit">
-        {termText(glance.limit)}
+      <td class="wraps" style="grid-area: limit" title={termText(glance.limit)}>
+        <span>{termText(glance.limit)}</span>
       </td>
       <td class="number" style="grid-area: step">
         {glance.step_ms === null ? UNKNOWN : duration(glance.step_ms)}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from browsing import PageServer, await_address, running, settle, watched_page
 from playwright.sync_api import expect
+from waiting import await_until
 
 from bench.jobs.__main__ import make_job
 from bench.jobs.plan import Job
@@ -58,8 +59,15 @@ def test_a_step_of_all_ranks_is_a_timeline_that_names_the_last_one(page, job_ser
     expect(page.locator(".tl-toolbar .filter")).to_contain_text("in 8")
     expect(page.locator(".late-lines .waits")).not_to_have_count(0)
     canvas = page.locator(".lane canvas").nth(1)
-    canvas.hover(position={"x": 400, "y": 15})
-    expect(page.locator(".lane").nth(1).locator(".tl-tip")).to_be_visible()
+    tip = page.locator(".lane").nth(1).locator(".tl-tip")
+
+    def is_told() -> bool:
+        """A lane that is drawn anew forgets the pointer until that moves."""
+        canvas.hover(position={"x": 410, "y": 15})
+        canvas.hover(position={"x": 400, "y": 15})
+        return bool(tip.is_visible())
+
+    await_until(is_told, 30, "the tip of the second rank")
     canvas.click(position={"x": 400, "y": 15})
     expect(page.locator(".tl-asked h2")).to_contain_text("GPU")
     page.keyboard.press("Escape")

@@ -32,7 +32,7 @@ from stepscope.analysis.steps.unmeasured import why_unmeasured
 from stepscope.analysis.trace.columns import events_of_kind, holds_sums_only, is_any_kind
 from stepscope.analysis.trace.environment import steps_awaited_s
 from stepscope.analysis.trace.event_kinds import count_kinds
-from stepscope.analysis.trace.grouping import device_rows
+from stepscope.analysis.trace.grouping import device_spans
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind
 from stepscope.model.arrays import I32, I64, Mask, distinct, look_up
@@ -291,8 +291,7 @@ def mostly_computes(trace: HostTrace) -> Mask:
     """Which steps devices work in for most of the time, such as a first request that is longer than the others: bool of
     shape (steps,)."""
     steps = steps_of(trace)
-    work = spans_of(trace, device_rows(trace))
-    return 2 * work.overlap_ps(steps.start_ps, steps.until_ps) > steps.until_ps - steps.start_ps
+    return 2 * device_spans(trace).overlap_ps(steps.start_ps, steps.until_ps) > steps.until_ps - steps.start_ps
 
 
 def _count_compiling(trace: HostTrace) -> int:

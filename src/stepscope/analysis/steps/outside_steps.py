@@ -17,7 +17,7 @@ from stepscope import kernels
 from stepscope.analysis.steps.find_steps import count_warm_up_steps, is_usual, mostly_computes, starts_up, steps_of
 from stepscope.analysis.trace.columns import is_thread_event
 from stepscope.analysis.trace.environment import capture_facts
-from stepscope.analysis.trace.grouping import device_rows, is_device_work
+from stepscope.analysis.trace.grouping import device_spans, is_device_work
 from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace
 from stepscope.model.arrays import I64, median
@@ -71,7 +71,7 @@ def _find_outside(trace: HostTrace) -> OutsideSteps | None:
         return None
     long = np.flatnonzero(threads & (trace.events.duration_ps > _WORTH_TAKING * whole.total))
     recorder = spans_of(trace, long[has_trait(trace, trace.events.type[long], RangeTrait.OF_RECORDER)])
-    recorder -= spans_of(trace, device_rows(trace))
+    recorder -= device_spans(trace)
     whole, rest = whole - recorder, rest - recorder
     if rest.total <= _MOST * whole.total:
         return None

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stepscope import kernels
 from stepscope.analysis.trace.event_kinds import count_kinds, rows_of_kinds
 from stepscope.analysis.trace.program_runs import link_modules, link_runs
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import EventKind, HostTrace, LineKind, Trait, stat_names
 from stepscope.model.arrays import I32, I64, Mask, blocks_of, count_below, last_below, look_up
 from stepscope.records import dataclass
@@ -83,6 +84,11 @@ def is_device_work(trace: HostTrace) -> Mask:
 def device_rows(trace: HostTrace) -> I64:
     """The rows of measured device work, found once; nobody writes to them."""
     return trace.derived("rows of device work", lambda host: np.flatnonzero(is_device_work(host)))
+
+
+def device_spans(trace: HostTrace) -> Spans:
+    """When measured work runs on any device, found once."""
+    return trace.derived("spans of device work", lambda host: spans_of(host, device_rows(host)))
 
 
 def is_launched_before(trace: HostTrace, limit_ps: int) -> Mask:

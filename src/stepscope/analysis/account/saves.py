@@ -128,12 +128,12 @@ def _files_of_savers(trace: HostTrace, line: int, savers: I64) -> Spans:
 
 
 def _loop_events(trace: HostTrace, steps: HostSteps, line: int, seen: Spans) -> _Loop:
-    row = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-    start = trace.events.start_ps[row]
-    end = start + forest(trace).extent_ps[row]
-    inside = (end > seen.start[0]) & (start < seen.end[-1])
-    row, start, end = row[inside], start[inside], end[inside]
-    return _Loop(trace, steps, row, start, end, trace.events.kind[row], seen)
+    first, last = int(trace.lines.event_begin[line]), int(trace.lines.event_end[line])
+    last = first + int(np.searchsorted(trace.events.start_ps[first:last], seen.end[-1]))  # they are in order of time
+    end = trace.events.start_ps[first:last] + forest(trace).extent_ps[first:last]
+    inside = np.flatnonzero(end > seen.start[0])
+    row = first + inside
+    return _Loop(trace, steps, row, trace.events.start_ps[row], end[inside], trace.events.kind[row], seen)
 
 
 def _drop_training(loop: _Loop, calls: I64) -> I64:

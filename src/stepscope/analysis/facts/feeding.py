@@ -156,7 +156,7 @@ def _is_between_marks(trace: HostTrace, rows: I64) -> bool:
     return len(marks) > 1 and between > max(fetches.total / 2, _WORTH_SAYING * observed_time(trace).total)
 
 
-def _find_restarts(trace: HostTrace) -> dict[str, int]:
+def _find_restarts(trace: HostTrace) -> dict[str, Any]:
     """What of the loop's thread starts and ends loaders, and waits for the first batch after that; the stacks of worker
     processes show for ever that a loader's start made them."""
     line, seen = threads_of(trace).main, observed_time(trace)

@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, RankModel, Schedule, schedule_of
+from stepscope.analysis.workers.joint_replay import JointGraph, JointReplay, Member, Schedule, schedule_of
 from stepscope.analysis.workers.layout import Layout
 from stepscope.analysis.workers.work_kinds import OF_MICROBATCHES, SHARED, WEIGHTS
 from stepscope.model.arrays import F64, I64, Mask, distinct
@@ -227,7 +227,7 @@ def common_steps(graph: JointGraph) -> I64:
     return np.array([[mine.get(key, -1) for key in common] for mine in places], np.int64).reshape(len(places), -1)
 
 
-def _count_meetings(rank: RankModel, places: I64) -> I64:
+def _count_meetings(rank: Member, places: I64) -> I64:
     """How many collectives, sends and receives a rank has in each of its steps: int64 of shape (steps,), -1 where it
     lacks a step."""
     steps = np.array(rank.collectives.step, np.int64)[rank.graph.place]

@@ -68,7 +68,7 @@ def test_a_png_shows_what_the_svg_shows() -> None:
     assert image.size == (40, 30)
     assert (image.getpixel((20, 10)), image.getpixel((35, 10))) == ((255, 0, 0), (255, 255, 255))
     svg = to_svg(drawing)
-    assert '<rect x="10" y="5" width="20" height="10" fill="#ff0000"><title>&lt;h&gt;</title></rect>' in svg
+    assert '<g fill="#ff0000"><path d="M10 5h20v10h-20z"><title>&lt;h&gt;</title></path></g>' in svg
     assert "&lt;w&gt;" in svg and "<w>" not in svg
 
 

@@ -122,7 +122,8 @@ export function tellingFirst(fields: readonly Field[], sorted: string | null = n
     before.at(-1) ??
     roles("name") ??
     roles("label") ??
-    fields.find(({ kind }) => kind === "str");
+    fields.find(({ kind }) => kind === "str") ??
+    roles("ordinal");
   const first = [
     ...(step ? [step, before.at(-1)] : [key, roles("shape")]),
     fields.find((field) => field.name === sorted),

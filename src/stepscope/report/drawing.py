@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 from typing import Literal
 
 from stepscope.records import dataclass
@@ -89,7 +90,9 @@ def to_svg(drawing: Drawing) -> str:
         f'aria-label="{title}" style="width:100%;max-width:{drawing.width}px;height:auto;color:inherit" '
         'font-family="Inter Variable,system-ui,sans-serif" font-size="11">'
     )
-    parts = [*map(_line, drawing.lines), *map(_box, drawing.boxes), *map(_word, drawing.words)]
+    coloured = groupby(drawing.boxes, key=lambda box: box.colour)
+    boxes = (_boxes(colour, tuple(group)) for colour, group in coloured)
+    parts = [*map(_line, drawing.lines), *boxes, *map(_word, drawing.words)]
     return f"{head}<title>{title}</title>{''.join(parts)}</svg>"
 
 
@@ -99,15 +102,28 @@ def _line(line: Line) -> str:
     return f'<line {ends} stroke="currentColor" stroke-opacity="{faint}"/>'
 
 
-def _box(box: Box) -> str:
-    size = " ".join(f'{name}="{_number(getattr(box, name))}"' for name in ("x", "y", "width", "height"))
+def _boxes(colour: str, boxes: Sequence[Box]) -> str:
+    """Neighbours of one colour: one path of those that say nothing on hover, which most do not, then the others."""
+    silent = "".join(_outline(box) for box in boxes if not box.hint)
+    path = f'<path d="{silent}"/>' if silent else ""
+    hints = ((box, escape(clean(box.hint))) for box in boxes if box.hint)
+    others = "".join(f'<path d="{_outline(box)}"><title>{hint}</title></path>' for box, hint in hints)
+    return f'<g fill="{colour}">{path}{others}</g>{"".join(map(_label, boxes))}'
+
+
+def _outline(box: Box) -> str:
+    x, y, width, height = map(_number, (box.x, box.y, box.width, box.height))
+    return f"M{x} {y}h{width}v{height}h-{width}z"
+
+
+def _label(box: Box) -> str:
     label = fit_text(box.label, box.width - 6)
-    end = f"><title>{escape(clean(box.hint))}</title></rect>" if box.hint else "/>"
-    rect = f'<rect {size} fill="{box.colour}"{end}'
+    if not label:
+        return ""
     at = f'x="{_number(box.x + 3)}" y="{_number(box.y + box.height / 2 + 4)}"'
     light = sum(int(box.colour[x : x + 2], 16) ** 2.2 * part for x, part in ((1, 0.2126), (3, 0.7152), (5, 0.0722)))
     ink = "#ffffff" if light < 0.194 * 255**2.2 else "#10141b"  # the one with more contrast
-    return f'{rect}<text {at} fill="{ink}" pointer-events="none">{escape(label)}</text>' if label else rect
+    return f'<text {at} fill="{ink}" pointer-events="none">{escape(label)}</text>'
 
 
 def _word(word: Word) -> str:

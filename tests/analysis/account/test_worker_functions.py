@@ -8,7 +8,12 @@ from draw import MS, K
 
 from stepscope.analysis.account.account import account_of
 from stepscope.analysis.account.account_text import judge_account
-from stepscope.analysis.account.worker_functions import function_of_worker, function_of_workers, worker_lines
+from stepscope.analysis.account.worker_functions import (
+    function_of_worker,
+    function_of_workers,
+    functions_of_worker,
+    worker_lines,
+)
 from stepscope.analysis.input.worker_processes import slow_function, workers_of
 from stepscope.analysis.steps.stack_samples import pool_function
 from stepscope.analysis.trace.spans import Spans
@@ -108,6 +113,7 @@ def test_a_forked_worker_names_the_function_that_holds_its_samples_and_not_the_m
 
     assert found is not None
     assert (trace.name_of(found.frame), found.share) == ("$data.py:19 decode", pytest.approx(1.0, abs=0.1))
+    assert [trace.name_of(each.frame) for each in functions_of_worker(trace, line)] == [*DECODES]
 
 
 def test_of_threads_whose_frames_last_equally_long_the_innermost_function_is_named():

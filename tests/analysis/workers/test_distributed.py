@@ -106,7 +106,7 @@ def test_who_waits_for_whom():
     ]
     assert [tuple(row.values()) for row in report.waits] == [("rank0", "rank1", 8)]
     assert report.job["slowest_rank"] == "rank 1"
-    assert report.findings[0] == "the others wait 4.00 ms of a step for rank 1, 100 % of all waiting"
+    assert report.findings[0] == "the others wait 4.00 ms of a step for rank 1: that is 100 % of all waiting"
     [row] = report.collectives
     wanted = {
         "operation": "all_reduce", "ranks": 2, "group": "0 [0, 1]", "bytes": 4 * MB, "count": 4, "avg_us": 6000,

@@ -206,8 +206,7 @@ def test_who_waits_for_others_is_not_the_slowest_even_if_its_step_takes_longest(
         ("works", 10.0, 8.0, 5.0, "host_compute"),
     ]
     assert report.findings[-1] == (
-        "works is the straggler, with 45 % more time for its work than the others: with equal work the job would be "
-        "1.29x as fast"
+        "works is the straggler, 45 % slower at its work: with equal work the job would be 1.29x as fast"
     )
 
 

@@ -1,7 +1,7 @@
 /** Whether training waits for its input, from the device side and from the host side. */
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
-import { CATEGORY_COLOUR, type Category, mix } from "../../design/colours";
+import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { findInTimeline } from "../../links";
 import { fieldOf, figuresOf, type RowOf, type Sections, tableOf } from "../../sections";
@@ -30,6 +30,7 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
   const waiting = figuresOf(sections, "waiting");
   // Only programs with a DataLoader, or with copies to a device, have some.
   const [loaders, copies] = [tableOf(sections, "loaders"), tableOf(sections, "copies")];
+  const [workers, functions] = [tableOf(sections, "workers"), tableOf(sections, "worker_functions")];
   const hasSteps = (report.steps ?? []).length > 1;
   // That all of the host's time is in one stage is said above.
   const isSplit = !hasSteps || stagesOf(report).length !== 1;
@@ -39,15 +40,17 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
         <WhatToDo />
       </Findings>
       {isSplit && <HostSide report={report} sections={sections} />}
+      {functions.row_count > 0 && <TableCard section={functions} heading="What the workers do" />}
+      {workers.row_count > 0 && <TableCard section={workers} heading="Worker processes" columns={WORKER_COLUMNS} />}
       <TableCard section={tableOf(sections, "rows")} id="ops" heading="Input ops" main height="short" />
-      {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
-      <More title="Waiting in each step, and copies to devices" tables={["waiting", "copies"]}>
+      <More title="Waiting in each step, loaders, and copies to devices" tables={["waiting", "loaders", "copies"]}>
         <Card title="Waiting for input, per step" class="fills">
           <FigureRow
             section={waiting}
             {...(isWithoutDevice(report.steps ?? []) ? { names: ["mean", "std", "min", "max"] } : {})}
           />
         </Card>
+        {loaders.row_count > 0 && <TableCard section={loaders} heading="Loaders" />}
         {copies.row_count > 0 && <TableCard section={copies} />}
         <TableCard
           section={tableOf(sections, "steps")}
@@ -64,7 +67,12 @@ export default function Input({ report, sections }: ToolAnswer<"input-pipeline",
 const OF_STAGES = "most input work on the host is ";
 
 /** One answer: what to do is the advice, which knows more than a page of one part. */
-export const isSaidHere = (line: string) => !line.startsWith("what to do: ");
+export const isSaidHere = (line: string) => !line.startsWith("what to do: ") && !line.startsWith("to see ");
+
+/** The functions are in a table of their own. */
+const WORKER_COLUMNS: readonly (keyof RowOf<"input-pipeline", "workers">)[] = [
+  ...(["worker", "batches", "prepare_ms", "max_ms", "send_ms", "busy_percent"] as const),
+];
 
 /** The causes of the steps are on Steps. */
 const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
@@ -72,18 +80,13 @@ const WAITING_COLUMNS: readonly (keyof RowOf<"input-pipeline", "steps">)[] = [
   ...(["waiting_mean_ms", "waiting_min_ms", "waiting_max_ms", "waiting_most"] as const),
 ];
 
-const STAGES: readonly {
-  readonly key: string;
-  readonly label: string;
-  readonly category: Category;
-  readonly lighter: number;
-}[] = [
+const STAGES = [
   { key: "read_on_demand", label: "Reading files on demand", category: "input", lighter: 0 },
   { key: "read_in_advance", label: "Reading files in advance", category: "input", lighter: 0.45 },
   { key: "preprocessing", label: "Preprocessing", category: "host_compute", lighter: 0 },
   { key: "enqueue", label: "Enqueuing for the device", category: "device_to_device", lighter: 0 },
-  { key: "other", label: "Other", category: "other", lighter: 0 },
-];
+  { key: "other", label: "Other, such as waiting for workers", category: "other", lighter: 0 },
+] as const;
 
 function stagesOf({ host_breakdown_ms: of }: InputReport) {
   return STAGES.map((stage) => ({ ...stage, ms: of[stage.key] ?? 0 })).filter(({ ms }) => ms > 0);

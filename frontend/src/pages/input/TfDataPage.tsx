@@ -1,5 +1,4 @@
 /** Which stage of a tf.data pipeline is slow: the graph with its critical path, and what to change. */
-
 import { useMemo } from "preact/hooks";
 import type { Report, ToolAnswer } from "../../api";
 import { duration } from "../../format";
@@ -32,23 +31,15 @@ interface TfDataReport extends Report {
   readonly bottleneck: {
     readonly host: string;
     readonly pipeline: string;
-    readonly iterator: string;
-    readonly long_name: string;
-    readonly self_us: number;
-    readonly suggestion: string;
   } | null;
   readonly graph: readonly GraphNode[];
   readonly executions?: readonly Execution[];
 }
 
 export default function TfData({ report, sections }: ToolAnswer<"tf-data", TfDataReport>) {
-  const { iterator, self_us } = report.bottleneck ?? { iterator: null, self_us: 0 };
-  const head = iterator
-    ? [`${iterator} is the slowest stage of the input: ${duration(self_us / 1e3)} of self time`]
-    : [];
   return (
     <>
-      <Findings lines={[...head, ...report.summary.filter(isSaidHere)]}>
+      <Findings lines={report.summary.filter(isSaidHere)}>
         <WhatToDo />
       </Findings>
       {report.graph.length > 0 && <GraphCard report={report} />}

@@ -1,12 +1,13 @@
 /** The time of each rank in computation and communication, and which ranks wait. */
 import { useMemo } from "preact/hooks";
-import type { Report, TableSection, ToolAnswer } from "../../api";
+import type { Cell, Report, TableSection, ToolAnswer } from "../../api";
 import { CATEGORY_COLOUR, mix } from "../../design/colours";
 import { palette } from "../../design/theme";
 import { duration } from "../../format";
 import { linkTo, route, setParams } from "../../router";
 import { docOf, type RowOf, type Sections, type TableId, type TableOf, tableOf } from "../../sections";
 import { answerAddress } from "../../session";
+import { narrow } from "../../table/narrow";
 import { useRows } from "../../table/rows";
 import { Card, Segmented } from "../../ui/basics";
 import { type BarPart, StackedBars } from "../shared/Bars";
@@ -39,6 +40,7 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
   const collectives = tableOf(sections, "collectives");
   // A map of one step would show nothing but its colour.
   const hasSteps = tableOf(sections, "steps").row_count > (report.rows ?? []).length;
+  const inSteps = useRowsOf(tableOf(sections, "steps") as TableSection);
   const bars = (
     <StackedBars
       label="Time of each rank"
@@ -46,15 +48,15 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
       rows={(report.rows ?? []).slice(0, MOST_BARS).map((row) => ({
         key: `${row.host} ${row.rank}`,
         label: rankName(row),
-        note: waits(row),
-        parts: split(row),
+        note: waits(ofSteps(row, inSteps ?? {})),
+        parts: split(ofSteps(row, inSteps ?? {})),
         href: linkTo("timeline", report.hosts.length > 1 ? { host: String(row.host) } : {}),
         leads: "This rank's timeline",
       }))}
     />
   );
   const hasCause = (tableOf(sections, "causes").columns?.cause ?? []).some((cause) => cause !== "unknown");
-  const barsNote = "from its first work to its last, with the time between steps";
+  const barsNote = inSteps?.host?.length ? "in its steps, all together" : WHOLE;
   return (
     <>
       <Findings lines={report.findings.length || collectives.row_count ? report.findings : [WITHOUT_COLLECTIVES]}>
@@ -68,13 +70,13 @@ export default function Distributed({ report, sections }: ToolAnswer<"distribute
           {bars}
         </Card>
       )}
-      <KindsByStage sections={sections} />
-      <WhoWaits sections={sections} report={report} />
+      <WhereAndWho sections={sections} report={report} />
       <TableCard
         section={ranks}
+        note={WHOLE}
         id="ranks"
         main
-        columns={RANK_COLUMNS.filter((name) => (report.rows ?? []).some((row) => row[name] !== null))}
+        columns={RANK_COLUMNS.filter((name) => hasColumn(name, report.rows ?? []))}
       />
       {collectives.row_count > 0 && (
         <TableCard
@@ -128,8 +130,8 @@ function Folded({ title, sections, ids }: SomeTables & { title: string }) {
   );
 }
 
-const WITHOUT_COLLECTIVES =
-  "no collective was recorded, so nothing shows which rank waits for another; compare the times of their steps";
+const WITHOUT_COLLECTIVES = "no collective was recorded, so nothing shows which rank waits for another";
+const WHOLE = "from its first work to its last, with the time between steps";
 const MOST_BARS = 64;
 
 const TIMES = [
@@ -197,6 +199,17 @@ function hostsOf(report: DistributedReport): ReadonlyMap<string, string> {
   );
 }
 
+/** Maps beside each other; below each other they would be long on a phone, and are folded there. */
+function WhereAndWho(props: { sections: Sections<"distributed">; report: DistributedReport }) {
+  const hasStages = tableOf(props.sections, "pipeline").row_count > 0;
+  const isMany = (props.report.rows ?? []).length > 2; // of two ranks the table says as much
+  const maps = [hasStages && <KindsByStage key="kinds" {...props} />, isMany && <WhoWaits key="who" {...props} />];
+  if (!tableOf(props.sections, "waits").row_count || !maps.some(Boolean)) return null;
+  if (narrow.value)
+    return <More title={hasStages ? "Kinds of work, and who waits" : "Who waits for whom"}>{maps}</More>;
+  return <div class="maps">{maps}</div>;
+}
+
 /** Which kind of work is slow on which stage of a pipeline. */
 function KindsByStage({ sections }: { sections: Sections<"distributed"> }) {
   const heat = tableOf(sections, "heat");
@@ -240,30 +253,33 @@ function WhoWaits({ sections, report }: { sections: Sections<"distributed">; rep
 
 /** The others are in the bars above. */
 const RANK_COLUMNS: readonly (keyof RowOf<"distributed", "rows">)[] = [
-  "rank",
-  "host",
-  "compute_ms",
-  "communication_ms",
-  "exposed_ms",
-  "overlap_percent",
-  "idle_ms",
-  "waiting_ms",
-  "waiting_percent",
-  "held_up_ms",
-  "last_count",
+  ...(["rank", "host", "compute_ms", "communication_ms", "exposed_ms", "idle_ms"] as const),
+  ...(["waiting_ms", "waiting_percent", "held_up_ms", "last_count"] as const),
 ];
+
+/** Whether anything is known of it; on a phone the number of a rank stands for its host. */
+function hasColumn(name: keyof RowOf<"distributed", "rows">, rows: readonly RowOf<"distributed", "rows">[]): boolean {
+  if (name === "host" && narrow.value && rows.every(({ rank }) => rank !== null)) return false;
+  return rows.some((row) => row[name] !== null);
+}
 
 function rankName(row: Row): string {
   return typeof row.rank === "number" ? `Rank ${row.rank}` : String(row.host);
 }
 
 function waits(row: Row): string {
-  const waiting = row.waiting_ms;
-  return typeof waiting === "number"
-    ? `waits ${duration(waiting)} for others`
-    : typeof row.rank === "number"
-      ? String(row.host)
-      : "";
+  if (typeof row.waiting_ms === "number") return `waits ${duration(row.waiting_ms)} for others`;
+  return typeof row.rank === "number" ? String(row.host) : "";
+}
+
+/** The row of a rank with the times of all its steps. */
+function ofSteps(row: Row, steps: Readonly<Record<string, readonly Cell[]>>): Row {
+  const own = (steps.host ?? []).flatMap((host, at) =>
+    host === row.host && steps.rank?.[at] === row.rank ? [at] : [],
+  );
+  const sum = (cells: readonly Cell[] = []) => own.reduce((total, at) => total + Number(cells[at] ?? 0), 0);
+  const known = Object.keys(row).filter((name) => name.endsWith("_ms") && steps[name] && row[name] !== null);
+  return own.length ? { ...row, ...Object.fromEntries(known.map((name) => [name, sum(steps[name])])) } : row;
 }
 
 /** Computation alone, with communication beside it, communication alone, other work, nothing: together the span. */
@@ -280,23 +296,14 @@ function split(row: Row): Record<string, number> {
 
 function partsOfTime(ranks: TableOf<"distributed", "rows">, surface: string): BarPart[] {
   const { device_compute, device_collectives, device_to_device, other } = CATEGORY_COLOUR;
-  return [
-    {
-      key: "compute_ms",
-      label: "Compute without overlap",
-      colour: device_compute,
-      doc: `${docOf(ranks, "compute_ms")}; here without the overlapped part`,
-    },
-    {
-      key: "overlap_ms",
-      label: "Overlapped communication",
-      colour: mix(device_compute, device_collectives, 0.5),
-      doc: docOf(ranks, "overlap_ms"),
-    },
-    { key: "exposed_ms", label: "Exposed communication", colour: device_collectives, doc: docOf(ranks, "exposed_ms") },
-    { key: "other_work_ms", label: "Other work", colour: device_to_device, doc: docOf(ranks, "other_work_ms") },
-    { key: "idle_ms", label: "Idle", colour: mix(other, surface, 0.55), doc: docOf(ranks, "idle_ms") },
-  ];
+  const parts = [
+    ["compute_ms", "Compute without overlap", device_compute],
+    ["overlap_ms", "Overlapped communication", mix(device_compute, device_collectives, 0.5)],
+    ["exposed_ms", "Exposed communication", device_collectives],
+    ["other_work_ms", "Other work", device_to_device],
+    ["idle_ms", "Idle", mix(other, surface, 0.55)],
+  ] as const;
+  return parts.map(([key, label, colour]) => ({ key, label, colour, doc: docOf(ranks, key) }));
 }
 
 /** Libraries write the operation with and without underscores: ncclKernel_AllReduce_RING, nccl:all_reduce. */

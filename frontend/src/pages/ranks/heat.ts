@@ -66,10 +66,8 @@ interface HeatCell {
 }
 
 function grid(rows: readonly string[], columns: readonly string[], cells: readonly HeatCell[]): Float64Array {
-  const [rowOf, columnOf] = [rows, columns].map((names) => new Map(names.map((name, at) => [name, at]))) as [
-    Map<string, number>,
-    Map<string, number>,
-  ];
+  const places = (names: readonly string[]) => new Map(names.map((name, at) => [name, at]));
+  const [rowOf, columnOf] = [places(rows), places(columns)];
   const values = new Float64Array(rows.length * columns.length).fill(Number.NaN);
   for (const { row, column, value } of cells)
     if (typeof value === "number")

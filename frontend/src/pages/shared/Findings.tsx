@@ -1,5 +1,4 @@
 /** The findings of a report, in sentences; the first is the page's verdict. */
-
 import { type ComponentChildren, createContext } from "preact";
 import { useContext } from "preact/hooks";
 import { Code, sentence } from "../../ui/basics";
@@ -18,7 +17,7 @@ const MOST_WORDS = 14;
 /** A long finding cut behind the last clause that a headline has room for: the headline, and what it rests on. */
 export function headline(line: string): readonly string[] {
   if (countWords(line) <= MOST_WORDS) return [line];
-  const cuts = [...line.matchAll(/[;:,] (?!which )/g)]
+  const cuts = [...line.matchAll(/(?:[;:]|,(?! with | but )) (?!which )/g)]
     .map(({ index }) => index)
     .filter((at) => isBetweenClauses(line, at));
   const at = cuts.findLast((each) => countWords(line.slice(0, each)) <= MOST_WORDS) ?? cuts[0];

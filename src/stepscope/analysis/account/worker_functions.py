@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from stepscope.analysis.steps.stack_samples import SampledFunction, main_function, pool_function
-from stepscope.analysis.trace.spans import spans_of
+from stepscope.analysis.steps.stack_samples import SampledFunction, functions_called, main_function, pool_function
+from stepscope.analysis.trace.spans import Spans, spans_of
 from stepscope.model import HostTrace
 from stepscope.model.arrays import I64, Mask
 from stepscope.vocabulary.grain import is_wait
@@ -38,12 +38,21 @@ def is_preparing(trace: HostTrace, rows: I64) -> Mask:
 def function_of_worker(trace: HostTrace, line: int) -> SampledFunction | None:
     """The function that most of a worker's preparing is in, on its own thread or on those of its pool; None if its
     stacks do not tell."""
-    rows: I64 = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
-    preparing = spans_of(trace, rows[is_preparing(trace, rows)])
+    preparing = _time_preparing(trace, line)
     found = main_function(trace, line, preparing)
     if found is None or not name_has(trace.name_of(found.frame), CodeTrait.OF_USER):
         found = pool_function(trace, f"{trace.line_label(line)}: ", preparing) or found
     return found
+
+
+def functions_of_worker(trace: HostTrace, line: int) -> list[SampledFunction]:
+    """The program's functions that a worker runs on its own thread while it prepares; see `functions_called`."""
+    return functions_called(trace, line, _time_preparing(trace, line))
+
+
+def _time_preparing(trace: HostTrace, line: int) -> Spans:
+    rows: I64 = np.arange(int(trace.lines.event_begin[line]), int(trace.lines.event_end[line]))
+    return spans_of(trace, rows[is_preparing(trace, rows)])
 
 
 def function_of_workers(trace: HostTrace) -> SampledFunction | None:

@@ -115,6 +115,6 @@ def _side_line(side: Mapping[str, Cell]) -> str:
     spread = f" \N{PLUS-MINUS SIGN} {number_text(amount(side['std_ms']))}" if side["std_ms"] is not None else ""
     time = f"{number_text(amount(side['mean_ms']))}{spread} ms, {steps}" if side["steps"] else "no steps"
     waits = side["input_bound_percent"]
-    parts = [time, *([] if waits is None else [f"{waits:.1f} % waiting for input"])]
+    parts = [time, *([] if waits is None else [f"{waits:.1f} % input and copying data in"])]
     advice = f"; first advice: {side['first_advice']}" if side["first_advice"] else ""
     return f"{side['side']:6}  {side['run']}: {', '.join(parts)}{advice}"

@@ -30,8 +30,10 @@ from stepscope.analysis.input.input_ops import INPUT_OPS, MEANING, input_ops, wo
 from stepscope.analysis.input.loaders import Loader, add_loaders, loaders_of, wait_per_step
 from stepscope.analysis.input.worker_processes import FIELDS as WORKER_FIELDS
 from stepscope.analysis.input.worker_processes import (
+    FUNCTION_FIELDS,
     QUEUE_FIELDS,
     WorkersOfHost,
+    function_rows,
     least_cores,
     queue_figures,
     queue_sentence,
@@ -288,6 +290,7 @@ _NO_WORKERS = (
     "no worker processes were recorded: `stepscope run` records all, other captures those that start after "
     "`stepscope.Profile` or a callback was made"
 )
+_NO_SAMPLES = "no function of the program was sampled in worker processes"
 _WAITS = {  # the level in words
     "highly": "the steps wait long for input",
     "moderately": "the steps wait for input",
@@ -318,6 +321,7 @@ class InputPipelineReport(Report):
     loaders: Table = as_table("Host side: loaders", LOADER_FIELDS, "no calls that wait for a batch")
     queue: Row = as_figures("Host side: the queue of the worker processes", QUEUE_FIELDS)
     workers: Table = as_table("Host side: worker processes", WORKER_FIELDS, _NO_WORKERS)
+    worker_functions: Table = as_table("Host side: functions of the worker processes", FUNCTION_FIELDS, _NO_SAMPLES)
     copies: Table = as_table("Copies to the devices", COPY_FIELDS, "nothing was copied to a device")
     rows: Table = as_table("Host side: input ops", OP_FIELDS, _EMPTY)
     queue_summary: str = not_in_json()
@@ -396,6 +400,7 @@ def merge(partials: Sequence[InputOfHost]) -> InputPipelineReport:
         loaders=_loader_rows(partials, taking),
         queue=queue,
         queue_summary=queued or "",
+        worker_functions=function_rows(workers),
         workers=worker_rows([(part.steps.host, part.workers) for part in partials]),
         copies=copies.table(COPY_FIELDS, gigabytes_per_s=[*map(_gigabytes_per_s, copies["bytes"], copies["total_ps"])]),
         rows=ops.table(
@@ -490,7 +495,7 @@ def _summary(
     figures: dict[str, Cell], breakdown: dict[str, float], framework: str, stages: tf_data_tool.TfDataReport
 ) -> Iterator[str]:
     level, largest = figures["level"], figures["largest"]
-    if isinstance(largest, str):
+    if isinstance(largest, str) and largest != "other":
         share = percent(breakdown[largest], sum(breakdown.values())) or 0.0
         yield (
             f"most input work on the host is {largest.replace('_', ' ')}: {share:.1f} % of "
@@ -502,7 +507,7 @@ def _summary(
     if stages.pipelines and level in ("highly", "moderately"):
         yield "to see which stage the steps wait for: stepscope tf-data"
     if level == "not":
-        yield "the input keeps up with the steps: the overview shows what limits them"
+        yield "to see what limits the steps instead: stepscope overview"
 
 
 def _verdict_line(figures: dict[str, Cell], account: StepAccount | None) -> str:

@@ -50,6 +50,7 @@ from stepscope.report import (
     Rows,
     Section,
     Table,
+    amount,
     duration_text,
     make_row,
     percent,
@@ -391,8 +392,13 @@ def _summary(
         return
     host, worst = found[0]
     shares = [part.input_percent for part in partials if part.input_percent is not None]
-    if shares and max(shares) < LEAST_PERCENT:
-        yield f"nothing to gain here: steps hardly wait for it, input is {max(shares):.1f} % of the median step"
+    is_fast = bool(shares) and max(shares) < LEAST_PERCENT
+    if is_fast:
+        yield f"the steps hardly wait for tf.data: input is {max(shares):.1f} % of the median step"
+    if bottleneck is not None:
+        spent = duration_text(amount(bottleneck["self_us"]) / 1e3)
+        least = ", though faster would gain nothing" if is_fast else ""
+        yield f"{bottleneck['iterator']} is the slowest stage of the input: {spent} of self time{least}"
     slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
     yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"
     if bottleneck is None:
@@ -402,10 +408,10 @@ def _summary(
     slowest = f"the slowest took {duration_text(worst.max_ps / 1e9)}"
     yield f"{place} is the slowest: {worst.slow_calls:,} of {worst.calls:,} calls were slow, {slowest}"
     yield (
-        f"its bottleneck is {bottleneck['iterator']} ({bottleneck['long_name']}): {worst.bottleneck_percent:.0f} % of "
-        "the time for which the slow calls waited"
+        f"{worst.bottleneck_percent:.0f} % of the time for which its slow calls waited is in {bottleneck['long_name']}"
     )
-    yield f"what to do: {bottleneck['suggestion']}"
+    if not is_fast:
+        yield f"what to do: {bottleneck['suggestion']}"
 
 
 def _warnings(partials: Sequence[PipelinesOfHost]) -> Iterator[str]:

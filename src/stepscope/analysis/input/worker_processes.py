@@ -15,6 +15,7 @@ import numpy as np
 
 from stepscope.analysis.account.worker_functions import (
     function_of_worker,
+    functions_of_worker,
     is_preparing,
     waits_for_workers,
     worker_lines,
@@ -44,6 +45,16 @@ FIELDS: tuple[Field, ...] = (
     Field("place", "text", "file and line of the function", role=Role.SOURCE),
     Field("function_percent", "percent", "the function's share of the time to prepare"),
 )
+FUNCTION_FIELDS: tuple[Field, ...] = (
+    Field(
+        "function", "text", "a function of the program that workers run while they prepare, by samples of the stack",
+        role=Role.NAME,
+    ),
+    Field("place", "text", "file and line of the function", role=Role.SOURCE),
+    Field("batch_ms", "ms", "its time for a batch, with what it calls, mean over the batches of all workers"),
+    Field("percent", "percent", "that as a share of the time to prepare a batch"),
+)  # fmt: skip
+_LEAST_LISTED = 1.0  # percent: of less there are too few samples
 QUEUE_FIELDS: tuple[Field, ...] = (
     Field(
         "state", "text",
@@ -70,6 +81,7 @@ class WorkerFacts:
         recorded_ps: how long it was recorded.
         function: the function that most of the preparing is in, with its file and line; empty if unknown.
         share: its share of that time, 0 to 1.
+        functions: all functions of the program there, each with its place and its share.
     """
 
     name: str
@@ -81,6 +93,7 @@ class WorkerFacts:
     function: str
     place: str
     share: float
+    functions: tuple[tuple[str, str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +133,8 @@ def _worker(trace: HostTrace, line: int) -> WorkerFacts | None:
         return None
     start, length = trace.events.start_ps[rows], trace.events.duration_ps[rows]
     found = function_of_worker(trace, line)
-    name, file, number = place_of(trace.name_of(found.frame)) if found else ("", None, None)
+    name, place = _named(trace, found.frame) if found else ("", "")
+    called = ((*_named(trace, each.frame), each.share) for each in functions_of_worker(trace, line))
     return WorkerFacts(
         name=trace.line_label(line),
         batches=int(prepares.sum()),
@@ -129,9 +143,16 @@ def _worker(trace: HostTrace, line: int) -> WorkerFacts | None:
         send_ps=int(length[~prepares].sum()),
         recorded_ps=int((start + length).max() - start.min()),
         function=name,
-        place=f"{file}:{number}" if file else "",
+        place=place,
         share=found.share if found else 0.0,
+        functions=tuple(called),
     )
+
+
+def _named(trace: HostTrace, frame: int) -> tuple[str, str]:
+    """A function, and its file and line; empty if unknown."""
+    name, file, number = place_of(trace.name_of(frame))
+    return name, f"{file}:{number}" if file else ""
 
 
 def worker_rows(hosts: Sequence[tuple[str, WorkersOfHost]]) -> tuple[dict[str, Cell], ...]:
@@ -152,6 +173,26 @@ def _worker_row(host: str, worker: WorkerFacts) -> dict[str, Cell]:
         "place": worker.place or None,
         "function_percent": round(100.0 * worker.share, 4) if worker.function else None,
     }
+
+
+def function_rows(hosts: Sequence[WorkersOfHost]) -> tuple[dict[str, Cell], ...]:
+    """The program's functions in all workers, the longest first; see FUNCTION_FIELDS."""
+    workers = [worker for host in hosts for worker in host.workers]
+    spent: dict[tuple[str, str], float] = {}
+    for worker in workers:
+        for function, place, share in worker.functions:
+            spent[function, place] = spent.get((function, place), 0.0) + share * worker.prepare_ps
+    batches, whole = sum(worker.batches for worker in workers), sum(worker.prepare_ps for worker in workers)
+    return tuple(
+        {
+            "function": function,
+            "place": place or None,
+            "batch_ms": round_ms(round(ps / batches)),
+            "percent": percent(ps, whole),
+        }
+        for (function, place), ps in sorted(spent.items(), key=lambda item: -item[1])
+        if 100.0 * ps >= _LEAST_LISTED * whole
+    )
 
 
 def queue_figures(hosts: Sequence[WorkersOfHost]) -> dict[str, Cell]:

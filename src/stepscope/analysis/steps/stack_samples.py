@@ -100,6 +100,18 @@ def main_function(trace: HostTrace, line: int, spans: Spans) -> SampledFunction 
     return found.name(users, inner)
 
 
+def functions_called(trace: HostTrace, line: int, spans: Spans) -> list[SampledFunction]:
+    """The program's functions that a library's loop calls on a thread in some time, by the samples taken then: each
+    with what it calls.  Those around the loop are left out, as a forked process has the stack of its parent."""
+    rows = sampled_frames(trace, line)
+    if not len(rows) or spans.total < _LEAST_PS or has_native_samples(trace):
+        return []
+    found = _sampled_functions(trace, rows, spans, sample_times(trace, line))
+    loop = np.flatnonzero(~found.of_user & (found.own_ps == found.own_ps.max()))  # it never ends, unlike what it calls
+    kept = np.flatnonzero(found.of_user & (found.weight > 0))
+    return [found.name(at) for at in kept.tolist() if len(loop) and at > loop[-1]]
+
+
 def _native_function(trace: HostTrace, spans: Spans) -> SampledFunction | None:
     """The function of the program, else of a library, that most samples of all threads in some time are in: stacks of
     compiled code are often cut, so that an outer function need not show."""

@@ -49,7 +49,7 @@ class LateRank:
         """What that is in a sentence."""
         waits = duration_text(self.held_up_ps / 1e9)
         of_all = f"{100 * self.of_waiting:.0f} % of all waiting"
-        return f"the others wait {waits} of a step for {name}, {of_all}"
+        return f"the others wait {waits} of a step for {name}: that is {of_all}"
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,13 @@ def _name_fault(job: Job, culprit: JobCulprit, names: Sequence[str]) -> str:
             Straggling.SEQUENCE_LENGTHS: "sequences differ in length, and no single worker is at fault",
             Straggling.GARBAGE_COLLECTION: "threads pause on one rank after another, as for garbage collection",
         }.get(culprit.cause, "ranks differ, and no part explains most of that")
-    verb = "are stragglers" if len(culprit.ranks) > 1 else "is the straggler"
+    is_one = len(culprit.ranks) == 1
+    verb = "is the straggler" if is_one else "are stragglers"
+    its, wait, does = ("its", "waits", "does") if is_one else ("their", "wait", "do")
     why = {
-        Straggling.SLOW_MACHINE: f"with {more} more time for its work than the others",
-        Straggling.LATE_INPUT: "which waits for its input",
-        Straggling.EXTRA_WORK: "which does work that the others do not",
+        Straggling.SLOW_MACHINE: f"{more} slower at {its} work",
+        Straggling.LATE_INPUT: f"which {wait} for {its} input",
+        Straggling.EXTRA_WORK: f"which {does} work that the others do not",
         Straggling.MORE_DATA: "with more data than the others",
     }.get(culprit.cause, "but no cause was recorded")
     return f"{who} {verb}, {why}"

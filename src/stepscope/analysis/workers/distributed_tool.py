@@ -388,8 +388,14 @@ def _median_steps(parts: Sequence[RankOfJob]) -> list[float]:
 
 
 def _describe_alone(parts: Sequence[RankOfJob], medians: Sequence[float]) -> Iterator[str]:
-    """The slowest of ranks that meet in no collective."""
-    at = slowest_alone(medians)
+    """The slowest of ranks that meet in no collective, or that none is."""
+    at, known = slowest_alone(medians), [ps for ps in medians if ps]
+    if at is None and len(known) > 1:
+        took = duration_text(round_ms(round(median(known))))
+        yield (
+            f"no rank is much slower than the others: their median steps take {took}; no collective was recorded, so"
+            " who waits for whom is not known"
+        )
     if at is not None:
         others = median([ps for place, ps in enumerate(medians) if ps and place != at])
         took = (duration_text(round_ms(round(ps))) for ps in (medians[at], others))

@@ -62,7 +62,7 @@ def test_the_first_advice_stands_beside_its_place_in_the_timeline(browser, tmp_p
         page.goto(address)
         page.wait_for_function(WHOLE)
 
-        assert page.locator(".advice-card.first figure svg rect").count() > 10
+        assert page.locator(".advice-card.first figure svg path").count() > 10
         assert page.locator(".advice-card.first .actions li").count() >= 1
 
 

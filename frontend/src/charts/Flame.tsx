@@ -80,7 +80,7 @@ interface Kinds {
   readonly names: readonly { readonly name: string; readonly count: number }[];
 }
 
-/** For each level what several modules in it are called of whose names some have no room, those with most time first. */
+/** For each level the kinds of its modules of which several names have no room, those with most time first. */
 export function kindsOf(blocks: readonly FlameBlock[], roomIn: (width: number) => number): ReadonlyMap<number, Kinds> {
   const found = new Map<
     number,

@@ -12,7 +12,6 @@ from stepscope.analysis.trace.device_facts import DeviceFacts, facts_of_plane
 from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
 from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
-from stepscope.analysis.trace.peaks import peaks_of
 from stepscope.analysis.trace.remedies import (
     ALLOCATIONS,
     CAPTURE_PLANE,
@@ -151,6 +150,8 @@ def _device_type(trace: HostTrace, plane: int) -> str:
 
 def _model(facts: DeviceFacts) -> str:
     """What the table of devices calls a device, as the roofline does; empty where neither it nor a file names it."""
+    from stepscope.analysis.trace.peaks import peaks_of  # with tables and the user's folder, which most traces spare
+
     try:
         peaks = peaks_of(facts)
     except UsageError:  # a user's table that cannot be read: whoever asks for peaks says so

@@ -9,10 +9,11 @@ from stepscope.vocabulary.traits import KernelTrait
 from stepscope.vocabulary.xla import instruction_name
 
 # Kernels that reorder data and compute nothing: cuDNN's and MIOpen's changes of layout, TensorFlow's and XLA's
-# transposes.
+# transposes.  MIOpen's kernels on parts of a tensor do not: those with a scalar fill or scale one
+# (`SUBTENSOR_OP_WITH_SCALAR_SET`, `_MULTIPLY` in its sources), those with a cast change the number format.
 _REORDERS = Pattern(
     r"(?i)(?:nc[d]?hw\w*(?:to|2)n[d]?hwc|n[d]?hwc\w*(?:to|2)nc[d]?hw|(?<!conv_)(?<!conv2d_)transpose(?!d?_?conv)"
-    r"|SwapDimension\dAnd\d|ShuffleInTensor|SubTensorOpWith(?:Cast|Scalar)\w*1d|tensorTransform)"
+    r"|SwapDimension\dAnd\d|ShuffleInTensor|tensorTransform)"
 )
 # Kernels that only copy or join: those of PyTorch's contiguous(), clone() and cat(), and XLA's copies.
 _COPIES = Pattern(
@@ -33,7 +34,7 @@ _WIDE_PRODUCT = Pattern(
 )
 # Kernel names have a thousand characters; finding one of these words is much faster than an unanchored pattern.
 _WORDS_OF_LAYOUT = (
-    "nchw", "nhwc", "ncdhw", "ndhwc", "transpos", "swapdim", "shuffleintensor", "subtensorop", "transform",
+    "nchw", "nhwc", "ncdhw", "ndhwc", "transpos", "swapdim", "shuffleintensor", "transform",
 )  # fmt: skip
 _WORDS_OF_PRODUCT = (
     "gemm", "gemv", "scudnn", "s1688", "tf32", "f32f32", "cijk_", "conv", "grad", "winograd", "xmma", "cutlass",

@@ -210,12 +210,14 @@ def test_a_thread_of_its_own_for_launches_is_not_advised_where_there_is_one() ->
     [
         ("batched_transpose_16x32_half", "layout.transposes"),
         ("triton_poi_fused_transpose_3", "layout.transposes"),
+        ("SubTensorOpWithScalar1d", None),
+        ("SubTensorOpWithCastTensor1d", None),
         ("triton_poi_fused_mean_mul_pow_rsqrt_transpose_3", None),
         ("fused_rms_transpose_kernel", None),
         ("rotary_embedding_transposed_kernel", None),
     ],
 )
-def test_a_fused_norm_or_rotary_embedding_does_more_than_to_reorder(name: str, said_of_it: str | None) -> None:
+def test_norms_rotary_embeddings_fills_and_casts_do_more_than_to_reorder(name: str, said_of_it: str | None) -> None:
     row = f"M0{'-' * 18}M1{'-' * 18}"
     picture = f"host main | {row}\nhost main | {('a' + '-' * 19) * 2}\ngpu0 s    | {(' ' + 't' * 19) * 2}"
     trace = draw(picture, SORTS | {"t": Sort(K.KERNEL, name)})

@@ -262,13 +262,17 @@ def test_a_module_opens_up_and_the_address_says_so(page, page_server, corpus, ca
     await_address(page, "#/compute/layer?", without="module=")
 
 
-def test_distributed_bars_are_the_spans_of_the_ranks(page, page_server, corpus, capsys):
-    rows = said(capsys, "distributed", page_server.logdir / RANKS)["rows"]
+def test_distributed_bars_are_the_steps_of_the_ranks(page, page_server, corpus, capsys):
+    said_of = said(capsys, "distributed", page_server.logdir / RANKS)
+    lengths = [
+        sum(step["duration_ms"] for step in said_of["steps"] if step["host"] == row["host"]) for row in said_of["rows"]
+    ]
     show(page, page_server, "distributed", RANKS)
 
-    expect(page.locator(".stacked-total")).to_have_count(len(rows))
+    expect(page.locator(".stacked-total")).to_have_count(len(lengths))
+    expect(page.get_by_text("in its steps, all together")).to_be_visible()
     totals = page.eval_on_selector_all(".stacked-total", "all => all.map(e => parseFloat(e.dataset.hintValue))")
-    assert totals == pytest.approx([row["span_ms"] for row in rows], abs=2e-3)
+    assert totals == pytest.approx(lengths, abs=5e-3)
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------

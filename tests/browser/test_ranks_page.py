@@ -74,3 +74,16 @@ def test_a_step_of_all_ranks_is_a_timeline_that_names_the_last_one(page, job_ser
     expect(page.locator(".tl-asked")).to_have_count(0)
     page.get_by_role("button", name="Next step").click()
     await_address(page, "#/timeline?", "step=")
+
+
+def test_who_waits_for_whom_is_a_matrix_of_ranks(page, job_server):
+    page.goto(f"{job_server.address}#/ranks?session={job_server.session('stages')}")
+    settle(page)
+    waits = job_server.get(f"api/sessions/{job_server.session('stages')}/tools/distributed")["report"]["waits"]
+    of_first = {row["for_host"]: row["waiting_ms"] for row in waits if row["host"] == "node000_4000"}
+
+    matrix = page.get_by_role("application", name="Waiting of 8 ranks for each other")
+    matrix.press("ArrowRight")
+    matrix.press("ArrowRight")
+    told = f"Rank 0, waits for Rank 2: {of_first['node002_4002']:.0f}"
+    expect(page.get_by_role("status").filter(has_text=told)).to_be_visible()

@@ -456,15 +456,3 @@ def test_what_is_compared_and_is_not_there_says_so(page, page_server, corpus, pa
 
 
 # -- sentences and answers --------------------------------------------------------------------------------------------
-
-
-def test_who_waits_for_whom_is_a_matrix_of_ranks(page, page_server, corpus, capsys):
-    waits = said(capsys, "distributed", page_server.logdir / RANKS)["waits"]
-    ms = next(row["waiting_ms"] for row in waits if (row["host"], row["for_host"]) == ("rank1", "rank0"))
-    assert 50 < ms < 52
-    page.goto(f"{page_server.address}#/ranks?session={page_server.session('torch-multirank')}")
-    settle(page)
-
-    matrix = page.get_by_role("application", name="Waiting of 2 ranks for each other")
-    matrix.press("ArrowDown")
-    expect(page.get_by_role("status").filter(has_text=f"Rank 1, waits for Rank 0: {ms:.1f} ms")).to_be_visible()

@@ -115,7 +115,8 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
     op = next((str(each["name"]) for each in context.top_ops if each["self_percent"] is not None), "")
     names = [culprit.op or culprit.name] if culprit is not None else []
     place = _HOST if on_host else _DEVICE
-    if on_host and 2 * context.work.tiny_share >= 1 and _is_mostly_ops(context):
+    of_ops_ms = context.work.per_step_ms(context.work.compute_ps)  # the rest are functions of other libraries
+    if on_host and 2 * context.work.tiny_share >= 1 and 2 * of_ops_ms >= context.cause_ms("host_compute"):
         return (_TINY,)
     if _update_percent(context, account) >= LARGE_SHARE:
         return actions_for(context.framework, _UPDATE)
@@ -127,11 +128,6 @@ def act_on_work(context: Context, account: StepAccount | None) -> tuple[str, ...
         return fit_actions(context.device_type, own)
     is_torch = context.framework == "pytorch" and on_host and not context.has_steps
     return (_ON_HOST if is_torch else _CHEAPER,)
-
-
-def _is_mostly_ops(context: Context) -> bool:
-    """Whether ops of the framework are most of what the host computes, not functions of other libraries."""
-    return 2 * context.work.per_step_ms(context.work.compute_ps) >= context.cause_ms("host_compute")
 
 
 def _update_percent(context: Context, account: StepAccount | None) -> float:

@@ -168,10 +168,12 @@ def partial(trace: HostTrace) -> SyncsOfHost:
     waits, steps = blocking_calls(trace), steps_of(trace)
     waiting = _time_in_steps(trace, waits, np.zeros(len(waits), np.int32))
     whole = int(steps.length_ps.sum()) if steps.source != "none" else 0
+    called = spans_of(trace, waits)
+    silent = reduce(lambda left, busy: left - busy, busy_by_device(trace).values(), called)
     return SyncsOfHost(
         origin_of(trace), _count_calls(trace, waits), _count_reads(trace, waits),
         len(steps.number) if whole else 0, whole, int(waiting.sum()),
-        *_sync_in_median(trace, bool(len(waits))), *_without_work(trace, waits), bool(is_device_work(trace).any()),
+        *_sync_in_median(trace, bool(len(waits))), called.total, silent.total, bool(is_device_work(trace).any()),
     )  # fmt: skip
 
 
@@ -181,12 +183,6 @@ def _sync_in_median(trace: HostTrace, waits: bool) -> tuple[int, int]:
     if account is None:
         return 0, 0
     return sum(row.ps for row in account.rows if waits and row.cause == "sync"), account.step_ps
-
-
-def _without_work(trace: HostTrace, waits: I64) -> tuple[int, int]:
-    """How long any of some calls lasts, and how much of that no device works."""
-    called, busy = spans_of(trace, waits), [*busy_by_device(trace).values()]
-    return called.total, reduce(lambda left, each: left - each, busy, called).total
 
 
 def _time_in_steps(trace: HostTrace, rows: I64, group: I32) -> I64:

@@ -118,14 +118,10 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
         / MS
         / context.quiet
     )
-    left = context.period_ms - others - max(context.python_ms, named) - chance - useful
-    return max(left - _in_libraries_ms(context), 0.0)
-
-
-def _in_libraries_ms(context: Context) -> float:
-    """Time per step that functions of the program compute in compiled code of libraries, which starts no ops."""
-    computes = (line for line in context.lines if line.starts < _FEWEST_STARTS and line.library)
-    return sum(line.causes.get("host_compute", 0) for line in computes) / MS / context.quiet
+    # Compiled code of other libraries starts no ops.
+    in_libraries = (line for line in context.lines if line.starts < _FEWEST_STARTS and line.library)
+    useful += sum(line.causes.get("host_compute", 0) for line in in_libraries) / MS / context.quiet
+    return max(context.period_ms - others - max(context.python_ms, named) - chance - useful, 0.0)
 
 
 def _runs_single_op_programs(context: Context, work: WorkFacts) -> bool:

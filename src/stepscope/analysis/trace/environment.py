@@ -8,7 +8,7 @@ from math import inf
 import numpy as np
 
 from stepscope.analysis.trace.columns import events_of_kind
-from stepscope.analysis.trace.device_facts import DeviceFacts, facts_of_plane
+from stepscope.analysis.trace.device_facts import facts_of_plane
 from stepscope.analysis.trace.devices_told_of import is_device_told_of, listed_device
 from stepscope.analysis.trace.event_kinds import count_kinds
 from stepscope.analysis.trace.grouping import COMPUTING, is_device_work
@@ -22,7 +22,6 @@ from stepscope.analysis.trace.remedies import (
     recorder_of,
     remedy,
 )
-from stepscope.errors import UsageError
 from stepscope.model import EventKind, HostTrace, LineKind, PlaneKind
 from stepscope.model.arrays import distinct, look_up
 from stepscope.records import dataclass
@@ -136,7 +135,7 @@ def _device_types(trace: HostTrace, planes: Sequence[int]) -> str:
 
 
 def _device_type(trace: HostTrace, plane: int) -> str:
-    """The name that the trace gives to a device, else that of the model with such cores, else its architecture."""
+    """The name that the trace gives to a device, else its architecture: several models may have it."""
     facts, stated = facts_of_plane(trace, plane), trace.stats_of_plane(plane)
     named = stated.get("device_type_string") or stated.get("device_type") or stated.get("gpu_device_name")
     if isinstance(named, str) and named:
@@ -145,21 +144,6 @@ def _device_type(trace: HostTrace, plane: int) -> str:
         return "TPU"
     if not facts.capability:
         return "GPU"
-    return _model(facts) or _architecture(facts)
-
-
-def _model(facts: DeviceFacts) -> str:
-    """What the table of devices calls a device, as the roofline does; empty where neither it nor a file names it."""
-    from stepscope.analysis.trace.peaks import peaks_of  # with tables and the user's folder, which most traces spare
-
-    try:
-        peaks = peaks_of(facts)
-    except UsageError:  # a user's table that cannot be read: whoever asks for peaks says so
-        return ""
-    return peaks.name if peaks and peaks.name != facts.kind else ""
-
-
-def _architecture(facts: DeviceFacts) -> str:
     if facts.vendor.lower() == "amd":
         return f"AMD GPU (gfx{facts.capability.replace('.', '')}x)"
     version = tuple(int(part) for part in facts.capability.split("."))

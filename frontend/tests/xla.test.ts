@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type MemoryPoint, peakOf, programMemory } from "../src/charts/programMemory";
 import {
   boundsOf,
+  countUnmarked,
   drawable,
   isAboveRoof,
   power,
@@ -142,6 +143,13 @@ describe("the roofline", () => {
   it("draws rows whose operations and bytes are known and not zero", () => {
     const rows = [point({ rank: 1 }), point({ rank: 2, flop_per_byte: null }), point({ rank: 3, gflop_per_s: 0 })];
     expect(drawable(rows).map((row) => row.rank)).toEqual([1]);
+  });
+
+  it("counts each row without a mark once", () => {
+    const marked = point({ rank: 1, bound_by: "transfer" });
+    const others = [point({ rank: 2, gflop_per_s: 0 }), point({ rank: 3, flop_per_byte: null, bound_by: null })];
+    const rows = [marked, ...others, point({ rank: 4 })];
+    expect(countUnmarked(rows, [marked])).toEqual({ moving: 1, unknown: 1, small: 1 });
   });
 
   it("shows the roofs that ops are measured against, equal ones as one", () => {

@@ -149,7 +149,7 @@ def contradictions(profile: LoadedProfile) -> Iterator[str]:
     is_of_function = first.id.startswith("line.") and re.match(r"[\d.]+ % of \w+( \w+)? step is ", first.evidence)
     if not is_of_function and not any(f"{share:.1f} % of {whole} is " in first.evidence for whole in wholes):
         yield f"the first advice says another share than {share}: {first.evidence}"
-    is_said = "fixing saves most" in headline or "machine busy" in headline
+    is_said = any(words in headline for words in ("fixing it saves most", "; advice shortens it", "machine busy"))
     if max(bar.values()) > bar[cause] and not is_said:
         yield "a longer cause than the limit is not spoken of"
     for item in profile.advice().to_dict()["advice"]:

@@ -28,6 +28,17 @@ export function drawable<R extends RoofPoint>(rows: readonly R[]): R[] {
   return rows.filter((row) => (row.flop_per_byte ?? 0) > 0 && (row.gflop_per_s ?? 0) > 0);
 }
 
+/** Why rows have no mark: each counts once, and only those that have no place in the chart or too small a share. */
+export function countUnmarked(rows: readonly RoofPoint[], marks: readonly RoofPoint[]) {
+  const placed = new Set(drawable(rows));
+  const others = rows.filter((row) => !placed.has(row));
+  const moving = others.filter((row) => row.gflop_per_s === 0 || LINKS.includes(row.bound_by ?? "")).length;
+  return { moving, unknown: others.length - moving, small: placed.size - marks.length };
+}
+
+/** What limits ops that move data to other devices or the host. */
+export const LINKS: readonly string[] = ["communication", "transfer"];
+
 /** The compute roofs that ops are measured against, all if no op's peak is known; equal ones as one, by all names. */
 export function usedRoofs(roofs: readonly Roof[], points: readonly RoofPoint[]): Roof[] {
   const peaks = points.flatMap((point) =>

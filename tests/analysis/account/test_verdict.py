@@ -65,7 +65,7 @@ def test_a_cause_without_which_the_step_would_be_as_long_is_not_the_limit() -> N
     found = judge_account(replace(beside, rows=rows))
 
     assert (found.name, found.cause, found.share_percent) == ("host_bound", "host_compute", 40.0)
-    assert found.sentence == "host-bound: 40.0 % of each step is computation on the host; fixing saves most"
+    assert found.sentence == "host-bound: 40.0 % of each step is computation on the host; fixing it saves most"
     assert found.evidence[1] == "computation on the device takes 60.0 %, but other work runs beside it"
 
 
@@ -116,12 +116,29 @@ COMPUTING = {"device_compute": 45.0, "input": 33.0, "launch": 22.0}
 def test_what_the_first_change_shortens_is_the_limit_and_one_sentence_says_that_another_cause_is_longer() -> None:
     found = judge_account(account(COMPUTING), FirstChange(("input", "python"), 31.0))
 
-    said = "input-bound: 33.0 % of each step is input; fixing saves most"
+    said = "input-bound: 33.0 % of each step is input; fixing it saves most"
     assert (found.name, found.sentence) == ("input_bound", said)
     assert found.evidence == (
         "33.0 % of each step is input",
         "computation on the device takes more, 45.0 %, but no known change shortens it as much",
     )
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (FirstChange(("input", "device_compute"), 31.0), "; the first advice shortens both"),
+        (FirstChange(("input",), 60.0), "; the first advice shortens both"),
+        (FirstChange(("input", "python"), None), ", but how much of it the first advice saves is not known"),
+    ],
+    ids=["shortens both", "gains more than its causes take", "of unknown gain"],
+)
+def test_of_a_change_of_the_longest_cause_or_of_unknown_gain_it_is_not_said_that_it_saves_most(change, why) -> None:
+    rows = {"device_compute": 45.0, "input": 43.0, "launch": 12.0}
+    found = judge_account(account(rows), change)
+
+    assert found.sentence == "input-bound: 43.0 % of each step is input; advice shortens it"
+    assert found.evidence[1] == f"computation on the device takes more, 45.0 %{why}"
 
 
 @pytest.mark.parametrize(("share", "cause"), [(49.0, "python"), (51.0, "device_compute")])
@@ -155,8 +172,8 @@ def test_a_busy_machine_is_said_beside_the_limit_of_the_program(shares: dict[str
 @pytest.mark.parametrize(
     ("percent", "said"),
     [
-        (60.0, "compute-bound: 90.0 % of each step, mostly gradients that no update uses"),
-        (20.0, "compute-bound: 90.0 % of each step, partly gradients that no update uses"),
+        (60.0, "compute-bound: 90.0 % of each step computes, mostly gradients that no update uses"),
+        (20.0, "compute-bound: 90.0 % of each step computes, partly gradients that no update uses"),
         (5.0, "compute-bound: 90.0 % of each step is computation on the host"),
     ],
     ids=["most of it", "a part", "little"],

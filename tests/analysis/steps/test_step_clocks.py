@@ -27,7 +27,10 @@ def with_rows(first: str, second: str) -> HostTrace:
     ("rows", "shift", "words"),
     [
         pytest.param(
-            ("10", "11"), 0, "numbers its steps as the marks do, and starts each 4 ms after its mark", id="same"
+            ("10", "11"),
+            0,
+            "numbers its steps as the marks do, and begins each step 4 ms after its mark on the host",
+            id="same",
         ),
         pytest.param(("1", "2"), -9, "calls step 9 of the marks 0, and so on", id="from another number"),
         pytest.param(("7", "7"), None, "in its own way", id="no constant difference"),

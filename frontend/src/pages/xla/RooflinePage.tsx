@@ -3,7 +3,16 @@
 import { useMemo } from "preact/hooks";
 import type { ToolAnswer } from "../../api";
 import { Chart } from "../../charts/Chart";
-import { drawable, isAboveRoof, type Roof, type RoofPoint, rooflineChart, usedRoofs } from "../../charts/roofline";
+import {
+  countUnmarked,
+  drawable,
+  isAboveRoof,
+  LINKS,
+  type Roof,
+  type RoofPoint,
+  rooflineChart,
+  usedRoofs,
+} from "../../charts/roofline";
 import { palette } from "../../design/theme";
 import { bytes, duration, percent } from "../../format";
 import { shapesText } from "../../names";
@@ -19,8 +28,6 @@ import { Findings } from "../shared/Findings";
 import { More } from "../shared/More";
 import { FiguresCard, findLinks, TableCard } from "../shared/sections";
 import { ofAllDevices } from "../summary/topOps";
-
-const LINKS = ["communication", "transfer"];
 
 /** Shares of the time, in percent: below the first an op has no mark, below the second nobody asks what limits it. */
 const LEAST_PERCENT = 0.05;
@@ -47,12 +54,13 @@ function limitsSentences(rows: readonly Op[]): readonly string[] {
   const took = (row: Op) => duration(Number(row.self_us) / 1e3);
   const atLimit = (row: Op) => duration(Number(row.self_us) / 1e3 - lostMs(row));
   const moved = isMoved && longest.bytes ? ` for ${bytes(longest.bytes)}` : "";
+  const together = ofAllDevices() ? ` (${ofAllDevices()})` : "";
   return [
     first ? [first, ...others].join("; ") : "No op can be compared with the limits of its device",
     ...(first && unknown >= TELLING_PERCENT ? [`What limits ${percent(unknown)} is not known`] : []),
     worst && lostMs(worst) > 0 && !isMoved
-      ? `\`${worst.name}\` has most to gain: it takes ${took(worst)}, at its limit ${atLimit(worst)}`
-      : `The longest op, \`${longest.name}\`, takes ${took(longest)}${moved}`,
+      ? `\`${worst.name}\` has most to gain: it takes ${took(worst)}, at its limit ${atLimit(worst)}${together}`
+      : `The longest op, \`${longest.name}\`, takes ${took(longest)}${moved}${together}`,
     ...(ops.some((row) => row.flops != null) ? [] : [WITHOUT_SIZES]),
   ];
 }
@@ -135,11 +143,6 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
   const look = palette.value;
   const plot = useMemo(() => rooflineChart(points, roofs, look), [points, roofs, look]);
   const above = points.filter(isAboveRoof).length;
-  const moving = ofKind.filter(
-    ({ gflop_per_s, bound_by }) => gflop_per_s === 0 || LINKS.includes(bound_by ?? ""),
-  ).length;
-  const unknown = ofKind.length - drawable(ofKind).length - moving;
-  const small = drawable(ofKind).length - points.length;
   if (rows.state === "ready" && !points.length) return null;
   return (
     <Card title="Roofline" note={device ? limitsOf(device) : "no roofs: the peaks of the device are not known"}>
@@ -156,7 +159,7 @@ function RooflineCard({ report, sections }: Pick<ToolAnswer<"roofline">, "report
           {above > 0 &&
             `▲ ${above === 1 ? "one is above a roof: it" : `${above} are above a roof: they`} ` +
               "did less than is counted. "}
-          {onlyInTable(points.length, ofKind.length, { moving, unknown, small })} Click a mark to see its row.
+          {onlyInTable(points.length, ofKind.length, countUnmarked(ofKind, points))} Click a mark to see its row.
         </span>
       </div>
     </Card>
@@ -178,7 +181,7 @@ function onlyInTable(drawn: number, all: number, others: { moving: number; unkno
     ...counted(others.small, "take less time"),
   ];
   return why.length
-    ? `${drawn.toLocaleString("en-US")} of ${all.toLocaleString("en-US")} have a mark: ${why.join(", ")}.`
+    ? `${drawn.toLocaleString("en-US")} of ${all.toLocaleString("en-US")} ops have a mark: ${why.join(", ")}.`
     : "";
 }
 

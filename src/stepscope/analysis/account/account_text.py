@@ -375,7 +375,7 @@ def judge_account(account: StepAccount, change: FirstChange | None = None) -> Ve
         _label_of(limit, account),
         _say_limit(account, limit, limiting, change),
         limit.cause,
-        (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed)),
+        (cause_sentence(account, limit), *_list_others(account, limit, limiting, changed, change)),
         _say_busy(account) if _is_busy_first(account, limit, limiting) else "",
     )
 
@@ -417,6 +417,12 @@ def _gain(change: FirstChange, account: StepAccount) -> float:
     other steps they may take more."""
     shown = sum(_percent(row, account) for row in account.rows if row.cause in change.causes)
     return shown / 2 if change.gain_percent is None else min(change.gain_percent, shown)
+
+
+def _shortens(change: FirstChange, row: AccountRow, account: StepAccount) -> bool:
+    """Whether a change shortens a part: it is about it, or gains more than all that it is about takes."""
+    shown = sum(_percent(each, account) for each in account.rows if each.cause in change.causes)
+    return row.cause in change.causes or (change.gain_percent or 0.0) > shown + LEAST_PERCENT
 
 
 def _unexplained(account: StepAccount) -> float:
@@ -498,14 +504,25 @@ def _say_limit(account: StepAccount, row: AccountRow, limiting: AccountRow, chan
     if _is_busy_first(account, row, limiting):
         return f"{_percent(row, account):.1f} % {f'computes, {part}' if part else f'is {words_of_row(account, row)}'}"
     if part:
-        return f"{_share_of(account, row)}, {part}"
-    why = "; fixing saves most" if row is not limiting or limiting is not _longest_of_program(account) else ""
+        return f"{_share_of(account, row)} computes, {part}"
+    why = _why_not_longest(account, row, limiting, change)
     if row.cause == "unknown" and account.is_silent and row.culprit is not None and row.culprit.inside:
         share = f"{_percent(row, account):.1f} % of {account.each_step}"
         return f"for {share} the host waits in `{row.culprit.inside}` for unrecorded work"
     if row.cause == "unknown" and (known := next_to_unknown(account)) is not None:
         why = f", the rest mostly {words_of_row(account, known)}" if 2 * known.ps > account.step_ps - row.ps else ""
     return _name_culprit(_label_of(row, account), share_sentence(account, row), row, why)
+
+
+def _why_not_longest(account: StepAccount, row: AccountRow, limiting: AccountRow, change: FirstChange | None) -> str:
+    """Why a limit that is not the longest part is one, in words that end a headline; empty for the longest part."""
+    longest = _longest_of_program(account)
+    if row is longest:
+        return ""
+    is_sure = change is None or (change.gain_percent is not None and not _shortens(change, longest, account))
+    if row is not limiting and not is_sure:
+        return "; advice shortens it"  # by how much, or what of that is the longest part's, is not known
+    return "; fixing it saves most"
 
 
 def _part_of_computing(account: StepAccount, row: AccountRow, change: FirstChange | None) -> str:
@@ -549,7 +566,11 @@ def _is_busy_first(account: StepAccount, limit: AccountRow, limiting: AccountRow
 
 
 def _list_others(
-    account: StepAccount, limit: AccountRow, limiting: AccountRow, changed: AccountRow | None
+    account: StepAccount,
+    limit: AccountRow,
+    limiting: AccountRow,
+    changed: AccountRow | None,
+    change: FirstChange | None,
 ) -> Iterator[str]:
     """What a reader would ask next: why not the longest cause, and what comes then; the most important first."""
     busy = next((row for row in account.rows if row.cause == CONTENTION), limit)
@@ -568,10 +589,13 @@ def _list_others(
         more = f"{words_of_row(account, longest)} takes {_percent(longest, account):.1f} %"
         yield f"{more}, but other work runs beside it"
     elif limit is not longest:
-        yield (
-            f"{words_of_row(account, longest)} takes more, {_percent(longest, account):.1f} %, but no known change"
-            " shortens it as much"
-        )
+        takes_more = f"{words_of_row(account, longest)} takes more, {_percent(longest, account):.1f} %"
+        if change is not None and _shortens(change, longest, account):
+            yield f"{takes_more}; the first advice shortens both"
+        elif change is not None and change.gain_percent is None:
+            yield f"{takes_more}, but how much of it the first advice saves is not known"
+        else:
+            yield f"{takes_more}, but no known change shortens it as much"
     if account.has_steps and account.steps == 1:
         yield "only one step was recorded, so how much steps differ is unknown"
     if account.why_not is not None:

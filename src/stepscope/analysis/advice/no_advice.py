@@ -148,7 +148,7 @@ def _act_on_largest(context: Context) -> tuple[str, ...]:
     calls = f", in {line.calls:,.0f} calls" if line.calls is not None and line.calls > 1 else ""
     starts = f", and starts {line.starts:,.0f} ops" if line.starts >= 1 else ""
     return (
-        f"beside the training {line.name} ({line.where}) takes most: {share:.0f} % of each step{calls}{starts}. See"
+        f"beside the training, `{line.name}` ({line.where}) takes most: {share:.0f} % of each step{calls}{starts}. See"
         " whether each step needs it, and all of it",
     )
 
@@ -178,7 +178,7 @@ def _title_of_nothing(context: Context, account: StepAccount, is_busy: bool) -> 
     if is_busy or account.rows[0].cause == CONTENTION:
         waits = ", but the loop waits for a free core" if account.rows[0].cause == CONTENTION else ""
         largest = _find_largest(context)
-        name = f"; look at {largest[0].name} first" if largest is not None and largest[1] >= LARGE_SHARE else ""
+        name = f"; look at `{largest[0].name}` first" if largest is not None and largest[1] >= LARGE_SHARE else ""
         return title_of_work(context, account) or f"Nothing stands out{waits}{name}"
     share = 0.0 if row is None else account.percent(row.ps, row.cause)
     if row is not None and row.cause == "unknown" and row.culprit is not None and share >= LARGE_SHARE:
@@ -225,7 +225,7 @@ def find_slow_rank(context: Context) -> SlowRank | None:
         return None
     (usual_ps, _), (most_ps, host) = times[-2:]
     return SlowRank(
-        host, f"{host} takes {most_ps / MS:,.2f} ms per step, the others at most {usual_ps / MS:,.2f}", True
+        host, f"{host} takes {most_ps / MS:,.2f} ms of the average step, the others at most {usual_ps / MS:,.2f}", True
     )
 
 

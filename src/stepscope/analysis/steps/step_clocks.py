@@ -43,7 +43,7 @@ class StepClocks:
         text = self._numbers()
         if self.delay_ps:
             later = "after" if self.delay_ps > 0 else "before"
-            text += f", and starts each {abs(self.delay_ps) / 1e9:.3g} ms {later} its mark"
+            text += f", and begins each step {abs(self.delay_ps) / 1e9:.3g} ms {later} its mark on the host"
         rest = self.rows - self.matched
         return f"{text}. {rest} of its {self.rows} rows hold work of several steps." if rest else f"{text}."
 

@@ -75,13 +75,19 @@ class JobAnswer:
             return self.late.rank if self.late else None
         return culprit.ranks[0] if culprit.stage < 0 and len(culprit.ranks) == 1 else None
 
+    @property
+    def change(self) -> str:
+        """What is replayed, in words that begin a sentence: what one rank alone does is left out of it, not shared."""
+        is_left_out = self.culprit is not None and self.culprit.cause == Straggling.EXTRA_WORK
+        return "without that work" if is_left_out else "with equal work"
+
     def sentence(self, names: Sequence[str]) -> str:
         """The answer in a sentence.
 
         Args:
             names: of the ranks.
         """
-        gain = f"with equal work the job would be {self.job.slowdown:.2f}x as fast"
+        gain = f"{self.change} the job would be {self.job.slowdown:.2f}x as fast"
         if self.late is not None:
             return self.late.sentence(names[self.late.rank])
         if self.culprit is None:
@@ -156,7 +162,7 @@ def _name_fault(job: Job, culprit: JobCulprit, names: Sequence[str]) -> str:
     verb = "is the straggler" if is_one else "are stragglers"
     its, wait, does = ("its", "waits", "does") if is_one else ("their", "wait", "do")
     why = {
-        Straggling.SLOW_MACHINE: f"{more} slower at {its} work",
+        Straggling.SLOW_MACHINE: f"whose work takes {more} longer than the mean of all ranks",
         Straggling.LATE_INPUT: f"which {wait} for {its} input",
         Straggling.EXTRA_WORK: f"which {does} work that the others do not",
         Straggling.MORE_DATA: "with more data than the others",

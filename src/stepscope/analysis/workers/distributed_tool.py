@@ -189,6 +189,7 @@ class RankOfJob:
     recorded: list[RecordedGroup] = field(default_factory=list)
 
 
+_LEAST_SHOWN_PS = 5e6  # 0.005 ms: less is written as 0.00
 _EQUAL = "equal work would gain little, or the ranks cannot be replayed together"
 _NO_JOB = "no two ranks meet in a step that both recorded"
 _ALL_CAME = "no collective hangs in dumps of PyTorch's flight recorder"
@@ -586,8 +587,9 @@ def _clock_finding(parts: Sequence[RankOfJob], clocks: Sequence[ClockOffset | No
     (first, behind), (last, ahead) = (choose(known, key=lambda item: item[0].offset_ps) for choose in (min, max))
     apart, unsure = last.offset_ps - first.offset_ps, last.uncertainty_ps + first.uncertainty_ps
     if apart > max(WORTH_NAMING_CLOCK_PS, unsure):
+        within = f" (± {number_text(unsure / 1e9)})" if unsure >= _LEAST_SHOWN_PS else ""  # none is sure to 0.00 ms
         yield (
-            f"clocks differ by up to {number_text(apart / 1e9)} ms (± {number_text(unsure / 1e9)}): that of "
+            f"clocks differ by up to {number_text(apart / 1e9)} ms{within}: that of "
             f"{_rank_name(ahead)} is furthest ahead, that of {_rank_name(behind)} furthest behind; waiting is measured"
             " without clocks"
         )

@@ -244,7 +244,7 @@ def correct_clocks(
     """The steps of all hosts by clocks that are set right where they are known to be wrong.
 
     Returns:
-        The steps, in the same order, and the largest correction in ps; None if no clock is known to be wrong.
+        The steps, in the same order, and how far the clocks were apart in ps; None if none is known to be wrong.
     """
     matched, _ = match_collectives(hosts, collectives, match_steps(hosts))
     clocks = estimate_clocks(hosts, collectives, [rows for _, rows in matched])
@@ -255,4 +255,4 @@ def correct_clocks(
         else replace(host, start_unix_ns=host.start_unix_ns - round(by / 1000))
         for host, by in zip(hosts, ahead, strict=True)
     ]
-    return corrected, max(map(abs, ahead), default=0.0) or None
+    return corrected, max(ahead, default=0.0) - min(ahead, default=0.0) or None

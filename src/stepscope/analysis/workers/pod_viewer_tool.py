@@ -223,7 +223,7 @@ def partial(trace: HostTrace) -> WorkerOfPod:
 
 def merge(partials: Sequence[WorkerOfPod]) -> PodViewerReport:
     """Compares the steps of all workers."""
-    hosts, corrected_ps = correct_clocks([part.steps for part in partials], [part.collectives for part in partials])
+    hosts, apart_ps = correct_clocks([part.steps for part in partials], [part.collectives for part in partials])
     aligned = align(hosts)
     of_host = {host.host: replace(part, steps=host) for host, part in zip(hosts, partials, strict=True)}
     taking = [of_host[host] for host in aligned.hosts]
@@ -241,13 +241,13 @@ def merge(partials: Sequence[WorkerOfPod]) -> PodViewerReport:
         rows=_list_rows([worker for each in steps for host in each for worker in host.workers()], ranks),
         slowest=tuple(_slowest(each) for each in steps),
         workers=tuple(_workers(counted, _median_causes(taking), offsets)),
-        findings=(*_findings(counted, answer, ranks), *_describe_correction(corrected_ps)),
+        findings=(*_findings(counted, answer, ranks), *_describe_correction(apart_ps)),
     )
 
 
-def _describe_correction(corrected_ps: float | None) -> Iterator[str]:
-    if corrected_ps is not None and corrected_ps > WORTH_NAMING_CLOCK_PS:
-        yield f"the hosts' clocks differ, and were set right by up to {number_text(corrected_ps / 1e9)} ms"
+def _describe_correction(apart_ps: float | None) -> Iterator[str]:
+    if apart_ps is not None and apart_ps > WORTH_NAMING_CLOCK_PS:
+        yield f"clocks differ by up to {number_text(apart_ps / 1e9)} ms, and were set right"
 
 
 def _side_by_side(taking: Sequence[WorkerOfPod], aligned: Aligned) -> list[list[HostStep]]:

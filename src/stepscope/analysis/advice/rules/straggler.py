@@ -47,7 +47,7 @@ _DO: dict[Straggling, tuple[str, tuple[str, ...]]] = {
     ),
     Straggling.EXTRA_WORK: (
         "Take work off {who}",
-        ("evaluate, log and save rarely, or spread that work over all workers", _CHECK_MACHINE),
+        ("evaluate, log and save rarely, as spreading that work over all workers saves less", _CHECK_MACHINE),
     ),
 }
 _TAKE_WORK_OFF = (
@@ -79,7 +79,7 @@ def _find_straggler(context: Context) -> Finding | None:
     usual = median([_busy_ms(host) for host in others])
     name = names[answer.straggler]
     who = name if name == slow.host else f"{name} ({slow.host})"
-    lag = f"{who} works {_busy_ms(slow):.2f} ms per step, the others {usual:.2f} ms and then wait"
+    lag = f"{who} works {_busy_ms(slow):.2f} ms of the average step, the others {usual:.2f} ms and then wait"
     finding = _describe(answer, found, [slow, *others], lag + _describe_work(slow, others))
     return replace(finding, parts=_causes_of_lag(_extra_by_cause_ms(slow, others)), host=slow)
 
@@ -93,7 +93,7 @@ def _describe(answer: JobAnswer, found: Balanced, hosts: Sequence[HostFacts], ev
     late = names[0] if has_more and len(names) == 1 else ""
     return Finding(
         part_ms=(found.now_ps - found.then_ps) / MS,
-        gain=_predict(found),
+        gain=_predict(found, answer.change),
         title=title.format(who=list_names(names) or "the busiest workers"),
         evidence=evidence,
         actions=actions,
@@ -107,12 +107,17 @@ def _busy_ms(host: HostFacts) -> float:
     return host.account.own_ps / MS if host.account else 0.0
 
 
-def _predict(found: Balanced) -> Gain:
-    """The gain of equal work, as `whatif --balance-ranks` has it."""
+def _predict(found: Balanced, change: str) -> Gain:
+    """The gain of equal work, as `whatif --balance-ranks` has it.
+
+    Args:
+        change: what was replayed, in words.
+    """
+    replayed = f"{change} on all workers" if change == "with equal work" else change
     return Gain(
         found.now_ps / MS,
         found.then_ps / MS,
-        f"{found.now_ps / MS:.2f} ms in the median step, with equal work on all workers: {found.then_ps / MS:.2f} ms;"
+        f"{found.now_ps / MS:.2f} ms in the median step, {replayed}: {found.then_ps / MS:.2f} ms;"
         f" {found.slowest} is the slowest in {found.slowest_steps} of {counted(found.steps, 'common step')}",
         least_ms=found.least_ps / MS,
         most_ms=found.most_ps / MS,

@@ -386,6 +386,17 @@ def test_steps_that_stall_are_named(steps: str, said: str, short: str) -> None:
     assert f"times as long as the median: {said}" in str(report.sections())
 
 
+def test_where_half_of_the_steps_are_long_the_mean_is_said_and_all_of_them_are_counted() -> None:
+    lengths = [5] * 5 + [8] + [20] * 4
+    marks = "".join("M0".ljust(length, "-") for length in lengths)
+    ops = "".join("a".ljust(length, "-") for length in lengths)
+    report = overview_of(draw(f"host main | {marks}\nhost main | {ops}"))
+    (line,) = [line for line in report.summary_lines() if line.startswith("step time")]
+
+    assert line.endswith("5 ms (10 steps, 5 to 20.0, mean 11.3). 5 of them took over 1.5 times as long as the median")
+    assert report.first_screen().title.startswith("The median step takes 5 ms, the mean 11.3 ms: ")
+
+
 @pytest.mark.parametrize(
     ("workers", "said"),
     [

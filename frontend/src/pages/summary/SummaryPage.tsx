@@ -183,10 +183,15 @@ function wholeWords(report: OverviewReport): string {
   return report.account_step?.is_median === false ? "the long step" : "the median step";
 }
 
+const EACH_STEP = "Each step";
+/** Times the median step: where the mean is longer, as where half of the steps are long, the median is not each
+ * step's length.  As in the summary of the command line. */
+const MEAN_IS_FAR = 1.5;
+
 function stepWords(report: OverviewReport): string {
   if (report.steps_source === "none") return "The capture";
   if (report.step_time_ms.count === 1) return "The step";
-  return report.account_step?.is_median === false ? "A long step" : "Each step";
+  return report.account_step?.is_median === false ? "A long step" : EACH_STEP;
 }
 
 const CRITICAL_PATH = "Critical path";
@@ -336,6 +341,8 @@ function StepTime({ report }: { report: OverviewReport }) {
   const { mean } = report.step_time_ms;
   if (startsAlone(report) || mean === null) return null;
   const median = report.account_step?.ms ?? null;
+  const words = stepWords(report);
+  const isFar = words === EACH_STEP && mean > MEAN_IS_FAR * (median ?? mean);
   return (
     <span
       class="verdict-step"
@@ -343,8 +350,8 @@ function StepTime({ report }: { report: OverviewReport }) {
         ? hint("Length of the capture", "no step was found: from the first event to the last", `${mean} ms`)
         : hint(sentence(stepName(report)), medianNote(report), `${median} ms`))}
     >
-      {`${stepWords(report)} takes `}
-      <span class="oneline">{`${duration(median ?? mean)}:`}</span>{" "}
+      {`${isFar ? "The median step" : words} takes `}
+      <span class="oneline">{`${duration(median ?? mean)}${isFar ? `, the mean ${duration(mean)}` : ""}:`}</span>{" "}
     </span>
   );
 }

@@ -35,7 +35,6 @@ from stepscope.analysis.steps.verdict import Verdict
 from stepscope.analysis.trace.environment import PYTHON_CALLS_MISSING, Missing, environment_of
 from stepscope.analysis.trace.remedies import first_recorder
 from stepscope.model import HostTrace
-from stepscope.model.arrays import median
 from stepscope.records import dataclass
 from stepscope.report import (
     Cell,
@@ -316,7 +315,15 @@ class OverviewReport(Report):
         ms = median_ms if account is None else round_ms(account.step_ps)
         whole = "Each step" if self.step_time_ms["count"] != 1 else "The step"
         step = "A long step" if account is not None and account.has_steps and not account.is_median else whole
-        return f"{step} takes {f'{_short(ms)} ms' if ms < 1000 else f'{_short(ms / 1000)} s'}: "
+        if step == "Each step" and self._is_mean_far(ms):
+            mean = amount(self.step_time_ms["mean"])
+            return f"The median step takes {_seconds_text(ms)}, the mean {_seconds_text(mean)}: "
+        return f"{step} takes {_seconds_text(ms)}: "
+
+    def _is_mean_far(self, median_ms: float) -> bool:
+        """Whether so many steps are so much longer than the median one that it tells little of how long all take."""
+        is_found = self.steps_source != "none" and self.step_time_ms["mean"] is not None
+        return is_found and amount(self.step_time_ms["mean"]) > OUTLIER * median_ms > 0
 
     def summary_lines(self) -> Sequence[str]:
         """Ten lines: verdict, steps, breakdown, top ops, first advice."""
@@ -364,8 +371,9 @@ class OverviewReport(Report):
         return tuple(row for row in self.step_rows if row["usual"] and amount(row["duration_ms"]) > least)
 
     def _usual_ms(self) -> float:
-        lengths = [amount(row["duration_ms"]) for row in self.step_rows if row["usual"]]
-        return median(lengths) if lengths else 0.0
+        lengths = sorted(amount(row["duration_ms"]) for row in self.step_rows if row["usual"])
+        # Of two in the middle the shorter, as for the account: where half are long, no step lasts what lies between.
+        return lengths[(len(lengths) - 1) // 2] if lengths else 0.0
 
     def _median_ms(self, account: StepAccount) -> float:
         return round_ms(account.step_ps) if account.is_median else self._usual_ms()
@@ -459,6 +467,8 @@ class OverviewReport(Report):
         middle = amount(self.median_step_ms)
         count = _count_text(time["count"], "step" if self.steps_source != "inferred" else "inferred step")
         limits = f", {_short(amount(time['min']))} to {_short(amount(time['max']))}" if time["count"] != 1 else ""
+        # Then no step is like the others: a person who divides the time by the steps finds the mean.
+        limits += f", mean {_short(amount(time['mean']))}" if self._is_mean_far(middle) else ""
         # A single step begins where each host's profiler did: who waits for whom in it says little of the others.
         does = "works longest" if self.account and self.account.steps == 1 else "sets the pace"
         on = f" on {self.account.host}, which {does}" if self.account and len(self.hosts) > 1 else ""
@@ -571,6 +581,10 @@ def _stall_text(rows: Sequence[Mapping[str, Cell]], usual: int) -> str:
 def _short(ms: float) -> str:
     """A duration with as many digits as a step time is known to: three."""
     return f"{ms:,.0f}" if ms >= 1000 else f"{ms:.1f}" if ms >= 10 else f"{ms:.3g}"
+
+
+def _seconds_text(ms: float) -> str:
+    return f"{_short(ms)} ms" if ms < 1000 else f"{_short(ms / 1000)} s"
 
 
 def _type_text(row: Mapping[str, Cell]) -> str:

@@ -75,3 +75,22 @@ def test_a_long_first_request_that_the_device_computes_is_a_request() -> None:
 
     assert outside_steps(trace) is None
     assert "computation on the device" in screen.sentence
+
+
+def test_what_other_threads_do_there_is_named_where_the_loop_shows_nothing() -> None:
+    trace = draw(
+        """
+        host main | M0--M1--M2--
+        host main | aa  aa  aa
+        host comm |             r--------r---------r---
+        host more |              r--------r---------r--
+        """,
+        _SORTS | {"r": Sort(K.ANNOTATION, "gloo:all_reduce")},
+    )
+    found = outside_steps(trace)
+
+    assert found is not None
+    assert (found.where, found.name, found.beside) == ("after the last step", "", "gloo:all_reduce")
+    said = str(overview_of(trace).sections())
+    assert "lie after the last step; other threads are in `gloo:all_reduce` for most of it" in said
+    assert "nothing there says what runs" not in said

@@ -158,6 +158,8 @@ def _say_outside_first(context: Context, kept: list[Advice], verdict: Verdict) -
     if outside is None:
         return kept, verdict
     holds = f"`{shorten_op(outside.name)}` holds most of it" if outside.name else "nothing there says what runs"
+    if outside.beside:
+        holds = f"other threads are in `{shorten_op(outside.beside)}` for most of it"
     stretch, whole = (duration_text(ps / MS) for ps in (outside.longest_ps, outside.whole_ps))
     longest = f"{stretch} of {whole} lie {outside.where}; {holds}"
     head = "not known" if verdict.head == "unknown" else verdict.head

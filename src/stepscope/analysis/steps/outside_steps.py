@@ -42,6 +42,7 @@ class OutsideSteps:
         longest_ps: the longest stretch of it; whole_ps: the recording without the recorder's own time.
         name: the innermost range or call on the loop's thread that holds most of that stretch and no usual step; empty
             where none was recorded.
+        beside: what other threads do for most of that stretch, by name, where the loop's own thread shows nothing.
     """
 
     percent: float
@@ -49,6 +50,7 @@ class OutsideSteps:
     longest_ps: int
     whole_ps: int
     name: str
+    beside: str = ""
 
 
 def outside_steps(trace: HostTrace) -> OutsideSteps | None:
@@ -80,7 +82,9 @@ def _find_outside(trace: HostTrace) -> OutsideSteps | None:
     is_one = high - low > _MOST * whole.total
     percent = 100.0 * (high - low if is_one else rest.total) / whole.total
     where = _say_where(trace, counted, low, high) if is_one else "outside the steps"
-    return OutsideSteps(percent, where, high - low, whole.total, _holder(trace, low, high))
+    name = _holder(trace, low, high)
+    beside = "" if name else _longest_beside(trace, low, high)
+    return OutsideSteps(percent, where, high - low, whole.total, name, beside)
 
 
 def _counted(trace: HostTrace) -> I64:
@@ -114,3 +118,19 @@ def _holder(trace: HostTrace, low: int, high: int) -> str:
     holds_step = end >= ends[np.searchsorted(np.sort(steps.start_ps[counted]), start)]
     found = here[(inside > _MOST * (high - low)) & ~holds_step]
     return plain_range(trace.name_of(int(found[np.argmin(events.duration_ps[found])]))) if len(found) else ""
+
+
+def _longest_beside(trace: HostTrace, low: int, high: int) -> str:
+    """The name of what goes on longest on other threads, such as a collective; empty without any for most of it."""
+    events = trace.events
+    end = events.start_ps + events.duration_ps
+    here = np.flatnonzero(is_thread_event(trace) & (events.line != steps_of(trace).line))
+    here = here[(events.start_ps[here] < high) & (end[here] > low)]
+    here = here[~has_trait(trace, events.type[here], RangeTrait.OF_RECORDER)]
+    inside = np.minimum(end[here], high) - np.maximum(events.start_ps[here], low)
+    spent = np.bincount(events.type[here], inside) if len(here) else np.zeros(0)
+    for each in np.flatnonzero(spent > _MOST * (high - low)).tolist():  # threads may do it at once
+        spent[each] = spans_of(trace, here[events.type[here] == each]).overlap_ps(np.array([low]), np.array([high]))[0]
+    if not len(spent) or spent.max() <= _MOST * (high - low):
+        return ""
+    return plain_range(trace.name_of(int(here[events.type[here] == spent.argmax()][0])))

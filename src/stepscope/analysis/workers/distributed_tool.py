@@ -399,10 +399,10 @@ def _describe_alone(parts: Sequence[RankOfJob], medians: Sequence[float]) -> Ite
         )
     if at is not None:
         others = median([ps for place, ps in enumerate(medians) if ps and place != at])
-        took = (duration_text(round_ms(round(ps))) for ps in (medians[at], others))
+        both = [duration_text(round_ms(round(ps))) for ps in (medians[at], others)]
         yield (
             "{} is the slowest: its median step takes {}, that of the others {}; no collective was recorded, so who"
-            " waits for whom is not known".format(_rank_name(parts[at]), *took)
+            " waits for whom is not known".format(_rank_name(parts[at]), *both)
         )
 
 

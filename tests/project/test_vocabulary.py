@@ -70,7 +70,7 @@ PATTERNS: dict[tuple[str, str], str] = {
     ("purpose/values.py", '"([^"]*)"'): "takes a stat apart: shapes",
     ("purpose/sizes.py", r"""'([^']*)'|\"([^\"]*)\""""): "takes a stat apart: types of operands",
     ("registry.py", "[^A-Za-z0-9.]+"): "a version in the name of a cache's entry",
-    ("trace/peaks.py", "*"): "what a user writes into the table of devices",
+    ("xla/peaks.py", "*"): "what a user writes into the table of devices",
 }
 
 # Module and text with a framework's names in it.

@@ -13,13 +13,13 @@ from test_hlo_stats import FLOPS, H100, PROGRAMS, carried
 from xla_traces import Ran, trace_of
 
 import stepscope
-from stepscope.analysis.trace import peaks as device_table
 from stepscope.analysis.trace.device_facts import DeviceFacts
-from stepscope.analysis.trace.peaks import Peaks, peaks_of, table
+from stepscope.analysis.xla import peaks as device_table
 from stepscope.analysis.xla import roofline_tool
 from stepscope.analysis.xla.framework_costs import Convolutions, Cost, tensorflow_cost, torch_cost
 from stepscope.analysis.xla.op_table import UsedOp, describe_above_peaks, rates_of
 from stepscope.analysis.xla.ops import XlaOp
+from stepscope.analysis.xla.peaks import Peaks, peaks_of, table
 from stepscope.errors import UsageError
 
 roofline = reporter(roofline_tool)

@@ -397,7 +397,7 @@ def _summary(
         yield f"the steps hardly wait for tf.data: input is {max(shares):.1f} % of the median step"
     if bottleneck is not None:
         spent = duration_text(amount(bottleneck["self_us"]) / 1e3)
-        least = ", though faster would gain nothing" if is_fast else ""
+        least = ", though making it faster would gain nothing" if is_fast else ""
         yield f"{bottleneck['iterator']} is the slowest stage of the input: {spent} of self time{least}"
     slow = sum(pipeline.slow_calls > 0 for _, pipeline in found)
     yield f"{slow} of {len(found)} input pipeline{'s' * (len(found) != 1)} had calls longer than 50 us"

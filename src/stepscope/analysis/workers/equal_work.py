@@ -231,8 +231,8 @@ def _count_meetings(rank: Member, places: I64) -> I64:
     """How many collectives, sends and receives a rank has in each of its steps: int64 of shape (steps,), -1 where it
     lacks a step."""
     steps = np.array(rank.collectives.step, np.int64)[rank.graph.place]
-    counts = (steps[:, None] == rank.graph.steps[places]).sum(axis=0)
-    return np.where(places >= 0, counts, -1)
+    count = np.bincount(steps[steps >= 0], minlength=int(rank.graph.steps.max(initial=0)) + 1)
+    return np.where(places >= 0, count[rank.graph.steps[places]], -1)
 
 
 def _ratio(steps: I64, best: I64) -> float:

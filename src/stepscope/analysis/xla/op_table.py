@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from stepscope.analysis.hlo.programs import WHY_NONE
 from stepscope.analysis.trace.device_facts import DeviceFacts
-from stepscope.analysis.trace.peaks import HOW_TO_ADD, Peaks, peaks_of
 from stepscope.analysis.xla.ops import XlaOp, XlaOpsOfHost
+from stepscope.analysis.xla.peaks import HOW_TO_ADD, Peaks, peaks_of
 from stepscope.analysis.xla.step_time import StepTime
 from stepscope.records import dataclass
 from stepscope.report import Cell, Field, Role, add_up, percent, round_us

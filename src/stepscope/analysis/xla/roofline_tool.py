@@ -41,7 +41,6 @@ from stepscope.analysis.trace.attribution import attribute, event_name_rows
 from stepscope.analysis.trace.columns import events_of_kind
 from stepscope.analysis.trace.device_facts import DeviceFacts, device_facts
 from stepscope.analysis.trace.origin import header
-from stepscope.analysis.trace.peaks import Peaks, peaks_of
 from stepscope.analysis.xla import ops
 from stepscope.analysis.xla.framework_costs import UNKNOWN, Convolutions, Cost, tensorflow_cost, torch_cost
 from stepscope.analysis.xla.op_table import (
@@ -67,6 +66,7 @@ from stepscope.analysis.xla.op_table import (
 )
 from stepscope.analysis.xla.op_time import op_time
 from stepscope.analysis.xla.ops import LINKS, XlaOp
+from stepscope.analysis.xla.peaks import Peaks, peaks_of
 from stepscope.analysis.xla.step_time import share_in_steps
 from stepscope.model import EventKind, HostTrace, stat_names
 from stepscope.model.arrays import I64, Groups, distinct, number_pairs, sum_groups

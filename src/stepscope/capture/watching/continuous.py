@@ -532,9 +532,9 @@ class Watch:
         self._plan_window(Plan(mark, window, 0 if request is None else request.first_step))
 
     def _note_window(self, plan: Plan, capture: Capture) -> None:
+        self._writing_runs.discard(plan.run)
         if capture.path is not None:
             quota.mark_run(capture.path.parent, plan.mark.row() | {"window": plan.run})
-        self._writing_runs.discard(plan.run)
         self.budget.note_window(self.windows.take_cost_s())
         if capture.url is not None:
             self._make_remote_room(capture.url.rpartition("/")[0])

@@ -119,8 +119,8 @@ def _overhead_ms(context: Context, work: WorkFacts) -> float:
         / context.quiet
     )
     # Compiled code of other libraries starts no ops.
-    in_libraries = (line for line in context.lines if line.starts < _FEWEST_STARTS and line.library)
-    useful += sum(line.causes.get("host_compute", 0) for line in in_libraries) / MS / context.quiet
+    elsewhere = (line for line in context.lines if line.starts < _FEWEST_STARTS and line.library)
+    useful += sum(line.causes.get("host_compute", 0) for line in elsewhere) / MS / context.quiet
     return max(context.period_ms - others - max(context.python_ms, named) - chance - useful, 0.0)
 
 

@@ -104,7 +104,7 @@ def table() -> list[Mapping[str, Any]]:
 
 @cache
 def _built_in_table() -> list[Mapping[str, Any]]:
-    text = resources.files("stepscope.analysis.trace").joinpath(_FILE).read_text("utf-8")
+    text = resources.files("stepscope.analysis.xla").joinpath(_FILE).read_text("utf-8")
     return list(tomllib.loads(text)["device"])
 
 
